@@ -1,0 +1,77 @@
+# Everything a contributor runs; `make` alone lists it. Needs python3 >= 3.11 with venv; the rest is installed in .venv.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?=
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+DEMO_ARGS ?=
+
+py := .venv/bin/python
+pip := $(py) -m pip -qq --disable-pip-version-check
+
+.PHONY: help demo test lint bench docs wheel clean node-modules FORCE
+
+help:
+	@echo "make demo    the demo server, without any key   (DEMO_ARGS=\"--port 9000\")"
+	@echo "make test    all tests                          (PYTEST_ARGS=\"tests/pure -q\")"
+	@echo "make lint    style, types, import layers"
+	@echo "make bench   cost per delta against a bare server (BENCH_ARGS=\"--turns 1\")"
+	@echo "make docs    write the generated pages again"
+	@echo "make wheel   dist/*.whl"
+	@echo "make clean   forget all that was installed and built here"
+
+demo: .make/run
+	@.venv/bin/agui-bridge demo $(DEMO_ARGS)
+
+test: .make/dev node-modules
+	@$(py) -m pytest -n auto $(PYTEST_ARGS)
+
+lint: .make/dev
+	@$(py) -m ruff check .
+	@$(py) -m ruff format --check .
+	@.venv/bin/basedpyright
+	@.venv/bin/lint-imports
+
+bench: .make/dev
+	@$(py) -m bench.streams $(BENCH_ARGS)
+
+docs: .make/dev
+	@for generator in scripts/docs_*.py; do \
+		if [ -e "$$generator" ]; then echo "$$generator" && $(py) "$$generator" || exit 1; fi; \
+	done
+
+wheel: .make/dev
+	@rm -rf dist build
+	@$(pip) wheel --no-deps --wheel-dir dist .
+	@ls dist
+
+clean:
+	@rm -rf .venv .make dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache tests/node/node_modules
+	@find agui_bridge runtime tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+node-modules: .make/dev
+	@$(py) -m scripts.node_modules
+
+# An environment works only where it was made: a moved or copied clone makes its own, and so does one that lost it.
+.make/place: FORCE
+	@mkdir -p .make
+	@if [ ! -x $(py) ] || ! pwd | cmp -s - $@; then pwd > $@; fi
+
+.make/venv: .make/place scripts/make_venv.sh
+	@sh scripts/make_venv.sh .venv "$(PYTHON)"
+	@$(pip) install --upgrade "pip>=25.1"
+	@touch $@
+
+.make/run: .make/venv pyproject.toml
+	@echo "installing agui-bridge"
+	@$(pip) install --editable .
+	@touch $@
+
+.make/dev: .make/run
+	@echo "installing the development tools"
+	@$(pip) install --group dev
+	@touch $@

@@ -1,0 +1,84 @@
+"""agui-bridge: a stateful session runtime for agents, behind AG-UI.
+
+Everything public is here. `runtime` is the package below: it knows nothing of AG-UI or HTTP.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agui_bridge._version import __version__
+
+if TYPE_CHECKING:
+    from agui_bridge.bridge import Bridge, create_app
+    from agui_bridge.settings import Settings
+    from runtime.agent import Agent
+    from runtime.authority import ANONYMOUS, Principal
+    from runtime.errors import AguiBridgeError
+    from runtime.models import Model
+    from runtime.tools.context import ToolContext
+    from runtime.tools.files import read_file_tool
+    from runtime.tools.toolbox import Tool, ToolError, tool
+
+_PLACES = {
+    "ANONYMOUS": "runtime.authority",
+    "Agent": "runtime.agent",
+    "AguiBridgeError": "runtime.errors",
+    "Bridge": "agui_bridge.bridge",
+    "Model": "runtime.models",
+    "Principal": "runtime.authority",
+    "Settings": "agui_bridge.settings",
+    "Tool": "runtime.tools.toolbox",
+    "ToolContext": "runtime.tools.context",
+    "ToolError": "runtime.tools.toolbox",
+    "create_app": "agui_bridge.bridge",
+    "read_file_tool": "runtime.tools.files",
+    "tool": "runtime.tools.toolbox",
+}
+
+__all__ = [
+    "ANONYMOUS",
+    "Agent",
+    "AguiBridgeError",
+    "Bridge",
+    "Model",
+    "Principal",
+    "Settings",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "__version__",
+    "create_app",
+    "read_file_tool",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when they are used, so that a script pays only for what it takes."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def _refuse_another_runtime() -> None:
+    """Another module named `runtime` in front of ours would fail in puzzling ways: say what is the matter."""
+    spec = importlib.util.find_spec("runtime")
+    here = Path(__file__).resolve().parent.parent / "runtime"
+    origin = Path(spec.origin).resolve().parent if spec is not None and spec.origin else None
+    if origin is None or not (origin / "sampling.py").is_file():
+        raise ImportError(
+            f"agui_bridge needs its own package 'runtime' (expected at {here}), but Python finds "
+            f"{spec.origin if spec else 'none'}. Rename that module or take its folder off sys.path."
+        )
+
+
+_refuse_another_runtime()

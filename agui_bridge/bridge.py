@@ -1,0 +1,218 @@
+"""The bridge: agents, a store and their supervisor, behind whatever shape a host wants them in.
+
+`.app` is a Starlette app. `.lifespan` starts and stops it and is to be chained into a host's own lifespan (a mounted
+sub-app's never runs). `.handle` answers a request within a route of the host's. `.stream` is for every other
+framework: frames without HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agui_bridge.desk import Accepted, Desk, Nothing
+from agui_bridge.intake import IntakePolicy
+from agui_bridge.run_input import RunInput, parse
+from agui_bridge.settings import Settings
+from agui_bridge.web.app import build_app
+from agui_bridge.web.guard import error_response, read_json
+from agui_bridge.web.stream import HEADERS, EventStream
+from runtime.agent import Agent
+from runtime.authority import ANONYMOUS, Principal
+from runtime.canonical import JsonObject, canonical
+from runtime.engine import Limits
+from runtime.errors import AguiBridgeError, ConfigurationError
+from runtime.journal import Journal
+from runtime.journal.open import journal_from_url
+from runtime.models import Model
+from runtime.resolve import resolve_model
+from runtime.supervisor import Performer, Supervisor
+
+if TYPE_CHECKING:
+    from ag_ui.core import RunAgentInput
+
+log = logging.getLogger("agui_bridge")
+
+Authenticate: TypeAlias = Callable[[Request], Awaitable[Principal]]
+"""Says who is asking, or raises an AguiBridgeError (such as one with status 401)."""
+
+AGENT_PATH = "/agents/{agent:path}"
+
+
+class NotStarted(ConfigurationError):
+    """The bridge was used before it was started: chain `bridge.lifespan` into your app's lifespan (a mounted sub-app's
+    own lifespan never runs), or use `async with bridge.lifespan():`."""
+
+    code = "not_started"
+
+
+class Bridge:
+    """Agents behind AG-UI.
+
+    `agents` is one agent, several, or a mapping of the names by which they are reached; `/` is the first. `store` is
+    a URL or a journal; it and the other settings come from the environment where they are not given.
+    """
+
+    def __init__(
+        self,
+        agents: Agent | Sequence[Agent] | Mapping[str, Agent],
+        *,
+        store: str | Journal | None = None,
+        settings: Settings | None = None,
+        authenticate: Authenticate | None = None,
+        agent_path: str = AGENT_PATH,
+        loopback: bool = False,
+    ) -> None:
+        self.settings = settings or Settings()  # pyright: ignore[reportCallIssue]  the fields come from the environment
+        self.agents = _by_name(agents)
+        self._authenticate = authenticate
+        self._agent_path = agent_path
+        self._loopback = loopback
+        self._users = 0
+        url = store if store is not None else self.settings.store
+        self._supervisor = Supervisor(
+            _journal(url, self.settings) if isinstance(url, str) else url,
+            {name: _performer(agent, self.settings.model) for name, agent in self.agents.items()},
+            limits=Limits(max_rounds=self.settings.max_rounds, model_retries=self.settings.model_retries),
+            disconnect_grace_s=self.settings.disconnect_grace_s,
+        )
+        policy = IntakePolicy(self.settings.client_state, self.settings.accept_system_messages)
+        cancel = self.settings.on_disconnect == "cancel"
+        self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel)
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Start before, drain and stop after. May be entered more than once; the outermost counts."""
+        self._users += 1
+        try:
+            if self._users == 1:
+                await self._supervisor.start()
+            yield
+        finally:
+            self._users -= 1
+            if not self._users:
+                await self.drain()
+                await self._supervisor.stop()
+
+    async def drain(self) -> None:
+        """Take no new runs; end those at work within `drain_s` seconds and a moment."""
+        await self._supervisor.drain(self.settings.drain_s)
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """The runtime behind it. Raises NotStarted."""
+        if not self._users:
+            raise NotStarted
+        return self._supervisor
+
+    # --- shapes ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def app(self) -> Starlette:
+        """The app with all routes; served by itself it starts and stops the bridge."""
+        app = build_app(self, agent_path=self._agent_path, loopback=self._loopback)
+        app.state.bridge = self
+        return app
+
+    async def handle(self, request: Request, agent: str | None = None) -> Response:
+        """Answer a POST of RunAgentInput: a stream, or an error as JSON. `agent` is a name; none is the first."""
+        try:
+            principal = await self.principal(request)
+            document = await read_json(request, int(self.settings.max_body_mib * 2**20))
+            accepted = await self._accept(parse(document), agent, principal)
+        except AguiBridgeError as error:
+            return error_response(error)
+        if isinstance(accepted, Nothing):
+            return Response(accepted.frames, headers=HEADERS)
+        run_id = accepted.run.run_id
+        headers = {"x-run-id": run_id, "location": f"{request.scope.get('root_path', '')}/api/agent-runs/{run_id}"}
+        return EventStream(accepted.cursor, accepted.encode, keep_alive_s=self.settings.keep_alive_s, headers=headers)
+
+    async def stream(
+        self,
+        run_input: RunAgentInput | JsonObject,
+        *,
+        agent: str | None = None,
+        principal: Principal = ANONYMOUS,
+    ) -> AsyncGenerator[bytes, None]:
+        """The frames of a run, one or more at a time. Raises an AguiBridgeError before the first if it is refused.
+
+        Close the generator when the reader goes away (`async with aclosing(...)`).
+        """
+        accepted = await self._accept(_parsed(run_input), agent, principal)
+        if isinstance(accepted, Nothing):
+            yield accepted.frames
+            return
+        try:
+            while records := await accepted.cursor.next():
+                if frames := accepted.encode(records):
+                    yield frames
+        finally:
+            accepted.cursor.close()
+
+    async def principal(self, request: Request) -> Principal:
+        """Who is asking."""
+        return ANONYMOUS if self._authenticate is None else await self._authenticate(request)
+
+    async def _accept(self, run_input: RunInput, agent: str | None, principal: Principal) -> Accepted | Nothing:
+        if not self._users:
+            raise NotStarted
+        for warning in run_input.warnings:
+            log.warning("thread %s: %s", run_input.thread_id, warning)
+        return await self._desk.accept(run_input, next(iter(self.agents)) if agent is None else agent, principal)
+
+
+def create_app(
+    agents: Agent | Sequence[Agent] | Mapping[str, Agent],
+    *,
+    store: str | Journal | None = None,
+    settings: Settings | None = None,
+    authenticate: Authenticate | None = None,
+    agent_path: str = AGENT_PATH,
+) -> Starlette:
+    """A Starlette app that serves the agents; `app.state.bridge` is the `Bridge` behind it."""
+    bridge = Bridge(agents, store=store, settings=settings, authenticate=authenticate, agent_path=agent_path)
+    return bridge.app
+
+
+def _journal(url: str, settings: Settings) -> Journal:
+    return journal_from_url(url, synchronous=settings.synchronous, auto_migrate=settings.auto_migrate)
+
+
+def _by_name(agents: Agent | Sequence[Agent] | Mapping[str, Agent]) -> dict[str, Agent]:
+    named = (
+        {agents.name: agents}
+        if isinstance(agents, Agent)
+        else dict(agents)
+        if isinstance(agents, Mapping)
+        else {agent.name: agent for agent in agents}
+    )
+    if not named:
+        raise ConfigurationError("A bridge needs at least one agent.")
+    for name in named:
+        if not name or name.endswith(("/connect", "/capabilities")):
+            raise ConfigurationError(f"An agent cannot be named {name!r}: that path means something else.")
+    return named
+
+
+def _performer(agent: Agent, default_model: str | None) -> Performer:
+    model: Model = resolve_model(agent.model if agent.model is not None else default_model)
+    try:
+        canonical(agent.snapshot(model))
+    except TypeError as problem:
+        raise ConfigurationError(f"The model options of agent {agent.name!r} are no JSON: {problem}") from problem
+    return Performer(agent, model)
+
+
+def _parsed(run_input: Any) -> RunInput:
+    document = run_input if isinstance(run_input, dict) else run_input.model_dump(by_alias=True, exclude_unset=True)
+    return parse(document)

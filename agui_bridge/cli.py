@@ -1,0 +1,151 @@
+"""The command line: `agui-bridge serve | demo | migrate | doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from agui_bridge._version import __version__
+from agui_bridge.bridge import Bridge
+from agui_bridge.settings import Settings
+from runtime.agent import Agent
+from runtime.errors import AguiBridgeError, ConfigurationError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PLAIN = "You are a helpful assistant."
+
+
+class _Errors(click.Group):
+    """Says what is wrong in one line, without a traceback: these errors are for the person at the keyboard."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AguiBridgeError as error:
+            raise click.ClickException(f"{error.message} ({error.code})") from error
+
+
+def _settings(**given: Any) -> Settings:
+    return Settings(**{name: value for name, value in given.items() if value is not None})
+
+
+def _serving(command: F) -> F:
+    options = (
+        click.option("--model", help="openai-chat:NAME, or scripted (offline)."),
+        click.option("--store", help="sqlite:///PATH or memory:."),
+        click.option("--host", help="The address to listen on."),
+        click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(cls=_Errors)
+@click.version_option(__version__, prog_name="agui-bridge")
+def main() -> None:
+    """Agents behind AG-UI: every event is committed before it is sent."""
+
+
+@main.command()
+@click.argument("target", metavar="[MODULE:AGENT]", required=False)
+@_serving
+def serve(target: str | None, model: str | None, store: str | None, host: str | None, port: int | None) -> None:
+    """Serve the agent (or agents) that a module holds; without one, a plain assistant on --model."""
+    settings = _settings(model=model, store=store, host=host, port=port)
+    if target is None and settings.model is None:
+        raise ConfigurationError("Say what to serve: a module with an agent (my_app:agent), or a --model.")
+    _serve(_load(target) if target is not None else _plain(settings.model), settings)
+
+
+@main.command()
+@_serving
+def demo(model: str | None, store: str | None, host: str | None, port: int | None) -> None:
+    """Serve the demo agent: offline and deterministic unless --model says otherwise."""
+    from agui_bridge.demo import demo_agent
+
+    settings = _settings(model=model, store=store, host=host, port=port)
+    _serve(demo_agent(settings.model), settings)
+
+
+@main.command()
+@click.option("--store", help="sqlite:///PATH.")
+def migrate(store: str | None) -> None:
+    """Bring the store to this release's schema."""
+    from runtime.journal.open import journal_from_url
+
+    settings = _settings(store=store)
+    journal = journal_from_url(settings.store, synchronous=settings.synchronous)
+
+    async def apply() -> None:
+        await journal.open()
+        await journal.close()
+
+    asyncio.run(apply())
+    click.echo(f"{settings.store} is up to date.")
+
+
+@main.command()
+@click.option("--store", help="sqlite:///PATH or memory:.")
+def doctor(store: str | None) -> None:
+    """Look at the settings and the store, and name what is unsafe. Exits with 1 if something cannot work."""
+    from agui_bridge.doctor import examine
+
+    async def report() -> int:
+        failed = 0
+        async for finding in examine(_settings(store=store)):
+            failed += finding.level == "fail"
+            click.echo(f"{finding.level:>4}  {finding.subject:<10}  {finding.message}")
+        return failed
+
+    sys.exit(1 if asyncio.run(report()) else 0)
+
+
+def _serve(agents: Agent | Sequence[Agent] | Mapping[str, Agent], settings: Settings) -> None:
+    import uvloop
+
+    from agui_bridge.web.server import Server, is_loopback
+
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    bridge = Bridge(agents, settings=settings, loopback=is_loopback(settings.host))
+    server = Server(bridge, settings.host, settings.port)
+    uvloop.run(server.serve())
+    if not server.started:
+        sys.exit(3)
+
+
+def _plain(model: str | None) -> Agent:
+    if model == "scripted":
+        from agui_bridge.demo import demo_agent
+
+        return demo_agent()
+    return Agent("assistant", model=model, instructions=_PLAIN)
+
+
+def _load(target: str) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
+    """The agent, list or mapping of agents at `module:name`. Raises ConfigurationError."""
+    module_name, _, name = target.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"There is no module {error.name!r} (looked from {Path.cwd()}).") from error
+    found = getattr(module, name or "agent", None)
+    if isinstance(found, Agent):
+        return found
+    members: Any = list(found.values()) if isinstance(found, Mapping) else found
+    if isinstance(members, Sequence) and members and all(isinstance(member, Agent) for member in members):
+        return found  # pyright: ignore[reportReturnType]  what the line above has shown
+    raise ConfigurationError(f"{target} is no Agent, and no list or mapping of Agents.")
+
+
+if __name__ == "__main__":
+    main()

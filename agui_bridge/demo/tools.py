@@ -1,0 +1,83 @@
+"""The demo's tools: small, deterministic, one for each thing that a tool can do or suffer."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta, timezone
+from typing import Any
+
+from runtime.tools.context import ToolContext
+from runtime.tools.toolbox import Tool, ToolError, tool
+
+_WEATHER = (("sunny", 24), ("cloudy", 17), ("rainy", 12), ("windy", 15), ("snowing", -2), ("foggy", 8))
+_ZONES = {"oslo": 1, "berlin": 1, "paris": 1, "london": 0, "tokyo": 9, "new york": -5, "beijing": 8, "sydney": 10}
+_NOON_UTC_MINUTES = 12 * 60
+
+
+@tool(parallel=True, idempotent=True)
+def get_weather(city: str) -> dict[str, Any]:
+    """The weather in a city.
+
+    Args:
+        city: The city's name.
+    """
+    conditions, temperature = _WEATHER[sum(city.strip().lower().encode()) % len(_WEATHER)]
+    return {"city": city, "conditions": conditions, "temperature": temperature, "unit": "°C"}
+
+
+@tool(parallel=True, idempotent=True)
+def get_time(tz: str) -> dict[str, str]:
+    """The demo's time in a time zone; it is always noon in UTC here.
+
+    Args:
+        tz: A city or an offset from UTC such as +2.
+    """
+    hours = _offset(tz)
+    minutes = (_NOON_UTC_MINUTES + int(hours * 60)) % (24 * 60)
+    zone = timezone(timedelta(hours=hours))
+    return {"tz": tz, "time": f"{minutes // 60:02d}:{minutes % 60:02d}", "offset": str(zone)}
+
+
+def _offset(tz: str) -> float:
+    name = tz.strip().lower()
+    if name in _ZONES:
+        return _ZONES[name]
+    try:
+        hours = float(name.removeprefix("utc") or 0)
+    except ValueError:
+        raise ToolError(f"I do not know the time zone {tz!r}; use a city or an offset such as +2.") from None
+    if not -24 < hours < 24:
+        raise ToolError("An offset is less than 24 hours.")
+    return hours
+
+
+@tool
+async def add_todo(ctx: ToolContext, text: str) -> str:
+    """Add an entry to the shared list of things to do.
+
+    Args:
+        text: What is to be done.
+    """
+    todos = ctx.state.setdefault("todos", [])
+    todos.append({"text": text, "done": False})
+    return f"Added. There are {len(todos)} things to do."
+
+
+@tool
+async def slow_tool(seconds: float) -> str:
+    """Wait, then say so.
+
+    Args:
+        seconds: How long to wait.
+    """
+    await asyncio.sleep(seconds)
+    return f"Waited {seconds:g} seconds."
+
+
+@tool
+def failing_tool() -> str:
+    """Fail, always."""
+    raise RuntimeError("This tool always fails.")
+
+
+TOOLS: list[Tool] = [get_weather, get_time, add_todo, slow_tool, failing_tool]

@@ -1,0 +1,152 @@
+"""The desk: takes one request for a run from its JSON to a stream that can be followed.
+
+It waits for the runtime and knows the order of things: read the thread, reconcile, begin; and what to do when the
+thread moved, is busy, or the same was asked before. It knows nothing of HTTP: the web side and the library side both
+come here.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from agui_bridge.encoders import Encoder, agui_encoder
+from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile, resumes
+from agui_bridge.prelude import Prelude, prelude
+from agui_bridge.projection import Echo, Projector
+from agui_bridge.run_input import RunInput, input_digest
+from agui_bridge.wire.json_codec import encode_json
+from agui_bridge.wire.sse import frame
+from runtime import events as e
+from runtime.authority import Principal
+from runtime.errors import NotFound, RunConflict, ThreadBusy
+from runtime.journal import Busy, Conflict, Moved, Replay, Session, Started
+from runtime.journal.tail import Cursor
+from runtime.request import RunRequest
+from runtime.run import RunRecord
+from runtime.supervisor import Supervisor
+from runtime.thread import Thread
+
+log = logging.getLogger("agui_bridge.desk")
+
+SETTLE_S = 10.0
+"""How long a superseded run may take to end before its thread counts as busy, in seconds."""
+TRIES = 16
+"""How often a thread that moves under the reader is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A run to be followed: its reader (to be closed) and what turns its records into this client's frames."""
+
+    run: RunRecord
+    cursor: Cursor
+    encode: Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """There is nothing to run and nothing to keep: the whole answer, in frames."""
+
+    frames: bytes
+
+
+class Desk:
+    """Accepts requests for runs. `cancel_when_unread`: what a reader that goes away for good means."""
+
+    def __init__(self, supervisor: Supervisor, policy: IntakePolicy, *, cancel_when_unread: bool) -> None:
+        self._supervisor = supervisor
+        self._policy = policy
+        self._cancel_when_unread = cancel_when_unread
+
+    async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Nothing:
+        """Begin the run that is asked for, or find it.
+
+        Raises NotFound (no such agent), RunConflict, ThreadBusy, ShuttingDown, StoreError.
+        """
+        if agent_id not in self._supervisor.performers:
+            raise NotFound(f"There is no agent {agent_id!r}.")
+        for _ in range(TRIES):
+            session, thread = await self._supervisor.open(principal, run_input.thread_id)
+            plan = reconcile(run_input, thread, self._policy)
+            for warning in plan.warnings:
+                log.warning("thread %s: %s", run_input.thread_id, warning)
+            if plan.nothing:
+                return Nothing(_nothing(run_input))
+            accepted = await self._try(run_input, agent_id, principal, session, thread, plan)
+            if accepted is not None:
+                return accepted
+        raise ThreadBusy("The thread kept changing while it was read; try again.")
+
+    async def _try(
+        self,
+        run_input: RunInput,
+        agent_id: str,
+        principal: Principal,
+        session: Session | None,
+        thread: Thread,
+        plan: Plan,
+    ) -> Accepted | None:
+        if plan.follow and thread.last_run is not None:
+            return await self._existing(run_input, await self._supervisor.run(principal, thread.last_run.run_id))
+        request = _request(run_input, agent_id, principal, thread, plan, cancel_when_unread=self._cancel_when_unread)
+        match await self._supervisor.begin(request, session, thread):
+            case Started(run):
+                opening = prelude(thread, run.run_id, run_input.messages, run_input.state)
+                return self._accepted(run_input, run, opening)
+            case Replay(run):
+                return await self._existing(run_input, run)
+            case Conflict(run):
+                raise RunConflict(details={"run_id": run.run_id})
+            case Busy(run):
+                if not self._supervisor.is_unread(run.run_id):
+                    raise ThreadBusy(details={"run_id": run.run_id})
+                await self._supervisor.cancel(run.run_id, "superseded", SETTLE_S)
+            case Moved():
+                pass
+        return None
+
+    async def _existing(self, run_input: RunInput, run: RunRecord) -> Accepted:
+        """The stream of a run that began before, as this request would have been answered then."""
+        thread = await self._supervisor.thread_as_of(run)
+        return self._accepted(run_input, run, prelude(thread, run.run_id, run_input.messages, run_input.state))
+
+    def _accepted(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Accepted:
+        echo = Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id)
+        return Accepted(run, self._supervisor.follow(run.run_id), agui_encoder(Projector(echo, opening)))
+
+
+def _request(
+    run_input: RunInput,
+    agent_id: str,
+    principal: Principal,
+    thread: Thread,
+    plan: Plan,
+    *,
+    cancel_when_unread: bool,
+) -> RunRequest:
+    return RunRequest(
+        principal=principal,
+        agent_id=agent_id,
+        session_id=run_input.thread_id,
+        client_run_id=run_input.run_id,
+        input_digest=input_digest(run_input),
+        base=thread.position,
+        facts=plan.facts,
+        call_model=plan.call_model,
+        snapshots=plan.snapshots,
+        client_tools=client_tools(run_input),
+        context=run_input.context,
+        forwarded_props=run_input.forwarded_props,
+        repeatable=resumes(run_input),
+        cancel_when_unread=cancel_when_unread,
+    )
+
+
+def _nothing(run_input: RunInput) -> bytes:
+    projector = Projector(Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id))
+    facts: list[e.Event] = [
+        e.RunStarted(0, run_input.run_id, "", "", []),
+        e.RunCompleted(),
+    ]
+    return b"".join(frame(encode_json(event)) for fact in facts for event in projector.feed(fact))

@@ -1,0 +1,75 @@
+"""What the `doctor` command looks at: each check says `ok`, `warn` or `fail`, and what to do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from agui_bridge._version import __version__
+from agui_bridge.settings import Settings
+from agui_bridge.web.server import is_loopback
+from runtime.errors import AguiBridgeError
+from runtime.journal.open import journal_from_url
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    level: str
+    subject: str
+    message: str
+
+
+async def examine(settings: Settings) -> AsyncIterator[Finding]:
+    """Everything that can be seen from here."""
+    yield Finding("ok", "version", f"agui-bridge {__version__}, Python {platform.python_version()} on {sys.platform}")
+    yield await _store(settings)
+    yield _durability(settings)
+    yield _address(settings)
+    yield _key()
+
+
+async def _store(settings: Settings) -> Finding:
+    journal = journal_from_url(settings.store, synchronous=settings.synchronous)
+    try:
+        await journal.open()
+        await journal.healthy()
+    except AguiBridgeError as error:
+        return Finding("fail", "store", f"{settings.store}: {error.message}")
+    finally:
+        await journal.close()
+    if settings.store == "memory:":
+        return Finding("warn", "store", "memory: keeps nothing over a restart; use sqlite:///PATH for what matters")
+    return Finding("ok", "store", f"{settings.store} opens and is up to date")
+
+
+def _durability(settings: Settings) -> Finding:
+    if settings.synchronous != "full":
+        return Finding(
+            "warn",
+            "durability",
+            f"synchronous is {settings.synchronous!r}: when the machine dies, events that clients have seen may be "
+            "lost; set AGUI_BRIDGE_SYNCHRONOUS=full",
+        )
+    return Finding("ok", "durability", "every event is on disk before it is sent (WAL, synchronous=FULL)")
+
+
+def _address(settings: Settings) -> Finding:
+    if is_loopback(settings.host):
+        return Finding("ok", "address", f"{settings.host} is reached from this machine alone")
+    return Finding(
+        "warn",
+        "address",
+        f"{settings.host} is reached from the network, and whoever reaches it is everybody's owner: put "
+        "authentication in front (create_app(authenticate=…))",
+    )
+
+
+def _key() -> Finding:
+    if os.environ.get("OPENAI_API_KEY"):
+        return Finding("ok", "models", "OPENAI_API_KEY is set: --model openai-chat:NAME works")
+    return Finding("warn", "models", "OPENAI_API_KEY is not set: only --model scripted works")

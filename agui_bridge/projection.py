@@ -1,0 +1,289 @@
+"""From committed facts to AG-UI events: a pure reducer with a table of what is open.
+
+It is told one journal event after the other and answers with the AG-UI events that each becomes. It cannot emit an
+illegal order, whatever it is told: an item is opened once, written to only while open, and everything is closed
+before the run's one terminal event. Which facts a reader has seen before is not known here; a reader that comes back
+folds silently up to its cursor.
+
+One assistant message of the journal is shown as one AG-UI message per round, so that text after a tool's result never
+moves before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agui_bridge.content import content_out
+from agui_bridge.prelude import Prelude
+from agui_bridge.shapes import PROTOCOL_VERSION
+from agui_bridge.transcript import (
+    ROUND,
+    is_shown,
+    reasoning_message_id,
+    result_message_id,
+    round_message_id,
+    text_metadata,
+    turn_messages,
+)
+from agui_bridge.wire import events as agui
+from agui_bridge.wire.events import AguiEvent
+from runtime import events as e
+from runtime.canonical import JsonObject
+from runtime.sampling import WORKING
+from runtime.thread import Thread
+
+_USAGE: Final = {
+    "provider": "provider",
+    "model": "model",
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "total_tokens": "totalTokens",
+    "reasoning_tokens": "reasoningTokens",
+    "cached_input_tokens": "cachedInputTokens",
+    "cache_write_input_tokens": "cacheWriteInputTokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """What a stream repeats of the request that it answers."""
+
+    thread_id: str
+    run_id: str
+    parent_run_id: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """The table of what is open, each kind in the order in which it was opened."""
+
+    step: str | None = None
+    text: str | None = None
+    reasoning: dict[str, None] = field(default_factory=dict[str, None])
+    calls: dict[str, None] = field(default_factory=dict[str, None])
+
+
+class Projector:
+    """The projection of one run for one reader."""
+
+    def __init__(self, echo: Echo, prelude: Prelude | None = None) -> None:
+        self._echo = echo
+        self._prelude = prelude or Prelude()
+        self._open = _Open()
+        self._begun = False
+        self._ended = False
+        self._round = 0
+        self._round_messages: dict[str, None] = {}
+        self._started: set[str] = set()
+        self._committed: set[str] = set()
+        self._turn: list[e.Event] = []
+        """What was said of this run's own messages, deltas left out."""
+
+    def feed(self, event: e.Event | None) -> Sequence[AguiEvent]:
+        """The AG-UI events that this fact becomes; none for what shows only in outcome and snapshots."""
+        kind = type(event)
+        handler = _HANDLERS.get(kind)
+        if handler is None or self._ended or (not self._begun and kind is not e.RunStarted):
+            return ()
+        if event is not None and kind in _OF_THE_TURN:
+            self._turn.append(event)
+        return handler(self, event)
+
+    # --- the run --------------------------------------------------------------------------------------------------
+
+    def _run_started(self, event: e.RunStarted) -> list[AguiEvent]:
+        if self._begun:
+            return []
+        self._begun = True
+        echo = self._echo
+        started = agui.run_started(
+            echo.thread_id, echo.run_id, protocol_version=PROTOCOL_VERSION, parent_run_id=echo.parent_run_id
+        )
+        return [started, *self._prelude.events]
+
+    def _run_completed(self, event: e.RunCompleted) -> list[AguiEvent]:
+        return self._finish(agui.success(event.pending_tool_call_ids), event.usage)
+
+    def _run_cancelled(self, event: e.RunCancelled) -> list[AguiEvent]:
+        return self._finish(agui.cancelled(), event.usage)
+
+    def _run_failed(self, event: e.RunFailed) -> list[AguiEvent]:
+        return self._end(agui.run_error(event.error["message"], event.error["code"], usage_out(event.usage)))
+
+    def _run_interrupted(self, event: e.RunInterrupted) -> list[AguiEvent]:
+        return self._end(agui.run_error("The server stopped before the run was finished.", "run_interrupted"))
+
+    def _finish(self, outcome: JsonObject, usage: list[JsonObject] | None) -> list[AguiEvent]:
+        echo = self._echo
+        return self._end(agui.run_finished(echo.thread_id, echo.run_id, outcome=outcome, usage=usage_out(usage)))
+
+    def _end(self, terminal: AguiEvent) -> list[AguiEvent]:
+        closing = self._close_all()
+        if self._started - self._committed:  # a stock client would run the handler of a cut call
+            closing.append(agui.messages_snapshot([*self._prelude.base, *self._own_messages()]))
+        self._ended = True
+        return [*closing, terminal]
+
+    def _close_all(self) -> list[AguiEvent]:
+        out = self._close_text(None)
+        for part in list(self._open.reasoning):
+            out += self._close_reasoning(part, None)
+        out += [agui.tool_call_end(call) for call in self._open.calls]
+        self._open.calls = {}
+        return out + self._close_step()
+
+    def _own_messages(self) -> list[JsonObject]:
+        thread = Thread("")
+        for seq, event in enumerate(self._turn, 1):
+            thread.apply("", 0, seq, event)
+        return list(turn_messages(thread.turn)) if thread.turn else []
+
+    # --- a round --------------------------------------------------------------------------------------------------
+
+    def _round_started(self, event: e.RoundStarted) -> list[AguiEvent]:
+        out = self._close_text(None) + self._close_step()
+        self._round, self._round_messages = event.round, {}
+        self._open.step = f"round-{event.round}"
+        return [*out, agui.step_started(self._open.step)]
+
+    def _round_completed(self, event: e.RoundCompleted) -> list[AguiEvent]:
+        out = self._close_text(text_metadata(event.runtime_role, event.round))
+        roles = [{"id": id_, "role": event.runtime_role} for id_ in self._round_messages]
+        out.append(agui.custom(ROUND, {"round": event.round, "role": event.runtime_role, "messages": roles}))
+        return out + self._close_step()
+
+    def _close_step(self) -> list[AguiEvent]:
+        step, self._open.step = self._open.step, None
+        return [agui.step_finished(step)] if step else []
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def _message_delta(self, event: e.MessageDelta) -> Sequence[AguiEvent]:
+        id_ = self._open.text
+        if id_ is not None:
+            return (agui.text_message_content(id_, event.delta),) if event.delta else ()
+        if not event.delta:
+            return ()
+        id_ = self._open.text = self._round_message(event.message_id)
+        return (agui.text_message_start(id_, role="assistant"), agui.text_message_content(id_, event.delta))
+
+    def _round_message(self, message_id: str) -> str:
+        id_ = round_message_id(message_id, self._round)
+        self._round_messages[id_] = None
+        return id_
+
+    def _close_text(self, metadata: JsonObject | None) -> list[AguiEvent]:
+        id_, self._open.text = self._open.text, None
+        return [agui.text_message_end(id_, metadata=metadata)] if id_ else []
+
+    # --- reasoning ------------------------------------------------------------------------------------------------
+
+    def _reasoning_delta(self, event: e.ReasoningDelta) -> Sequence[AguiEvent]:
+        if not event.delta:
+            return ()
+        id_ = reasoning_message_id(event.message_id, event.part_id)
+        content = agui.reasoning_message_content(id_, event.delta)
+        if id_ in self._open.reasoning:
+            return (content,)
+        self._open.reasoning[id_] = None
+        return (agui.reasoning_start(id_), agui.reasoning_message_start(id_), content)
+
+    def _reasoning_completed(self, event: e.ReasoningCompleted) -> list[AguiEvent]:
+        id_ = reasoning_message_id(event.message_id, event.part_id)
+        return self._close_reasoning(id_, event.signature or event.encrypted_value)
+
+    def _close_reasoning(self, id_: str, encrypted_value: str | None) -> list[AguiEvent]:
+        if id_ not in self._open.reasoning:
+            return []
+        del self._open.reasoning[id_]
+        out = [agui.reasoning_message_end(id_)]
+        if encrypted_value:
+            out.append(agui.reasoning_encrypted_value("message", id_, encrypted_value))
+        return [*out, agui.reasoning_end(id_)]
+
+    # --- tool calls -----------------------------------------------------------------------------------------------
+
+    def _call_started(self, event: e.ToolCallStarted) -> list[AguiEvent]:
+        call = event.tool_call_id
+        if call in self._started:
+            return []
+        out = self._close_text(text_metadata(WORKING, self._round))  # with a call this round cannot be final
+        self._started.add(call)
+        self._open.calls[call] = None
+        return [*out, agui.tool_call_start(call, event.tool_name, self._round_message(event.message_id))]
+
+    def _call_delta(self, event: e.ToolCallDelta) -> Sequence[AguiEvent]:
+        is_open = event.tool_call_id in self._open.calls
+        return (agui.tool_call_args(event.tool_call_id, event.delta),) if is_open and event.delta else ()
+
+    def _call_committed(self, event: e.ToolCallCommitted) -> list[AguiEvent]:
+        call = event.tool_call_id
+        self._committed.add(call)
+        if call not in self._open.calls:
+            return []
+        del self._open.calls[call]
+        return [agui.tool_call_end(call)]
+
+    def _call_completed(self, event: e.ToolCallCompleted) -> list[AguiEvent]:
+        call = event.tool_call_id
+        unseen = call in self._committed and call not in self._started
+        if unseen or not is_shown(event.kind):
+            return []
+        return [agui.tool_call_result(result_message_id(call), call, content_out(event.result))]
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def _state_snapshot(self, event: e.StateSnapshot) -> list[AguiEvent]:
+        return [] if event.origin == "client" else [agui.state_snapshot(event.snapshot)]
+
+    def _state_delta(self, event: e.StateDelta) -> list[AguiEvent]:
+        return [agui.state_delta(event.delta)]
+
+    def _nothing(self, event: e.Event) -> Sequence[AguiEvent]:
+        return ()
+
+
+def usage_out(usage: list[JsonObject] | None) -> list[JsonObject] | None:
+    """Token counts as AG-UI names them."""
+    if not usage:
+        return None
+    return [{_USAGE[name]: value for name, value in entry.items() if name in _USAGE} for entry in usage]
+
+
+_HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
+    e.RunStarted: Projector._run_started,
+    e.RunCompleted: Projector._run_completed,
+    e.RunFailed: Projector._run_failed,
+    e.RunCancelled: Projector._run_cancelled,
+    e.RunInterrupted: Projector._run_interrupted,
+    e.RoundStarted: Projector._round_started,
+    e.RoundCompleted: Projector._round_completed,
+    e.MessageStarted: Projector._nothing,
+    e.MessageDelta: Projector._message_delta,
+    e.MessageCompleted: Projector._nothing,
+    e.ReasoningStarted: Projector._nothing,
+    e.ReasoningDelta: Projector._reasoning_delta,
+    e.ReasoningCompleted: Projector._reasoning_completed,
+    e.ToolCallStarted: Projector._call_started,
+    e.ToolCallDelta: Projector._call_delta,
+    e.ToolCallCommitted: Projector._call_committed,
+    e.ToolCallCompleted: Projector._call_completed,
+    e.StateSnapshot: Projector._state_snapshot,
+    e.StateDelta: Projector._state_delta,
+}
+
+_OF_THE_TURN = frozenset(
+    {
+        e.MessageStarted,
+        e.RoundStarted,
+        e.RoundCompleted,
+        e.ReasoningStarted,
+        e.ReasoningCompleted,
+        e.ToolCallStarted,
+        e.ToolCallCommitted,
+        e.ToolCallCompleted,
+        e.MessageCompleted,
+    }
+)

@@ -1,0 +1,53 @@
+"""Settings: typed, with defaults, each also the environment variable `AGUI_BRIDGE_<NAME>`.
+
+docs/settings.md lists them; a test compares it with this file.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What can be set. Command line options win over the environment, the environment over these defaults."""
+
+    model_config = SettingsConfigDict(env_prefix="AGUI_BRIDGE_", extra="ignore", frozen=True)
+
+    store: str = Field("sqlite:///agui-bridge.db", description="Where facts are kept: `sqlite:///PATH` or `memory:`.")
+    synchronous: Literal["full", "normal"] = Field(
+        "full",
+        description="SQLite's durability: `full` syncs every commit to disk; `normal` may lose the last moments when "
+        "the machine (not the process) dies.",
+    )
+    auto_migrate: bool = Field(True, description="Whether the server applies pending migrations when it starts.")
+    model: str | None = Field(None, description="The model for agents that name none, such as `openai-chat:NAME`.")
+    host: str = Field("127.0.0.1", description="The address that the server listens on.")
+    port: int = Field(8000, ge=0, le=65535, description="The port that the server listens on; 0 takes a free one.")
+    max_body_mib: float = Field(16, gt=0, description="The largest request body, in MiB.")
+    max_rounds: int = Field(50, ge=1, description="How many model calls a run may make before it is stopped.")
+    model_retries: int = Field(
+        2, ge=0, description="How often a model call that showed nothing yet is tried again after a passing failure."
+    )
+    on_disconnect: Literal["cancel", "continue"] = Field(
+        "cancel", description="What becomes of a run that nobody reads any more."
+    )
+    disconnect_grace_s: float = Field(
+        10, ge=0, description="How long nobody may read a run before it is cancelled, in seconds."
+    )
+    keep_alive_s: float = Field(15, gt=0, description="After how many silent seconds a stream sends a comment.")
+    drain_s: float = Field(5, ge=0, description="How long running runs may finish at shutdown, in seconds.")
+    client_state: Literal["replace", "merge", "ignore"] = Field(
+        "replace", description="What a state that the client sends does to the thread's."
+    )
+    accept_system_messages: bool = Field(
+        False, description="Whether system and developer messages of the client reach the model."
+    )
+    allowed_origins: list[str] = Field(
+        default_factory=list[str],
+        description='The web origins that may call this server, as JSON: `["https://app.example"]`. On a loopback '
+        "address every loopback origin may.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")

@@ -1,0 +1,164 @@
+"""The transcript of a thread as a page shows it: AG-UI messages, with the ids that the streams gave them.
+
+Pure. Snapshots, the reconciliation of histories and the projection all name messages by the functions here, so that
+an id is the same in a stream, in a snapshot and after a restart. What stands here is exactly what a stock client has
+built when it consumed the streams: one assistant message per round, its results right behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agui_bridge.content import content_out
+from agui_bridge.wire.events import AguiEvent
+from runtime.canonical import JsonObject
+from runtime.parts import REASONING, TOOL_CALL, Part
+from runtime.sampling import WORKING
+from runtime.thread import LATE_ANSWER, Call, Said, Thread, Turn
+
+ROLE = "agui-bridge:role"
+ROUND = "agui-bridge:round"
+
+
+def round_message_id(message_id: str, round_: int) -> str:
+    """The id of the AG-UI message that shows one round of a run's assistant message."""
+    return f"{message_id}-{round_}"
+
+
+def reasoning_message_id(message_id: str, part_id: str) -> str:
+    """The id of the AG-UI message that shows a reasoning part."""
+    return f"{message_id}-{part_id}"
+
+
+def result_message_id(tool_call_id: str) -> str:
+    """The id of the AG-UI message that shows a call's output."""
+    return f"result-{tool_call_id}"
+
+
+def text_metadata(role: str, round_: int) -> JsonObject:
+    """What a text message is known to be."""
+    return {ROLE: role, ROUND: round_}
+
+
+def is_shown(kind: str | None) -> bool:
+    """Whether an output of this kind is told to the page: not its own answers, nor that it gave none."""
+    return kind not in (None, "client", "unanswered")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of the transcript. `entry` is the key of the thread's entry that it shows."""
+
+    message: JsonObject
+    entry: str
+
+    @property
+    def id(self) -> str:
+        """The message's id in our streams."""
+        return self.message["id"]
+
+    @property
+    def role(self) -> str:
+        """The message's role."""
+        return self.message["role"]
+
+
+def transcript(thread: Thread, without_run: str | None = None) -> list[Line]:
+    """All messages of the branch, in the order in which a page holds them; the turn of `without_run` is left out."""
+    lines: list[Line] = []
+    for entry in thread.entries:
+        if isinstance(entry, Said):
+            lines += (Line(message, entry.key) for message in _said(entry))
+        elif entry.run_id != without_run:
+            lines += (Line(message, entry.key) for message in turn_messages(entry))
+    return lines
+
+
+def _said(said: Said) -> Iterator[AguiEvent]:
+    if said.runtime_role == LATE_ANSWER:
+        return
+    message: JsonObject = {"id": said.id, "role": said.role}
+    if said.content or not said.calls:
+        message["content"] = content_out(said.content)
+    if said.calls:
+        message["toolCalls"] = [tool_call(call) for call in said.calls]
+    yield message | (said.attributes or {})
+    for call in said.calls:
+        yield from _result(call)
+
+
+def turn_messages(turn: Turn) -> Iterator[JsonObject]:
+    """The messages of one run: per round what a stock client has built from its stream."""
+    for number in turn.rounds:
+        yield from _round(turn, number, turn.parts_of(number))
+
+
+def _round(turn: Turn, number: int, parts: list[Part]) -> Iterator[JsonObject]:
+    calls = {call.call_id: call for call in turn.rounds[number].calls if call.name}
+    shown = False
+    for part in parts:
+        if part.kind == REASONING:
+            if part.text:  # redacted reasoning is kept for its provider and shown to nobody
+                yield _reasoning(turn, part)
+        elif not shown and (part.kind != TOOL_CALL or part.tool_call_id in calls):
+            shown = True
+            yield _assistant(turn, number, parts, calls)
+            for call in calls.values():
+                yield from _result(call)
+
+
+def _reasoning(turn: Turn, part: Part) -> JsonObject:
+    message: JsonObject = {
+        "id": reasoning_message_id(turn.id, part.part_id),
+        "role": "reasoning",
+        "content": part.text,
+    }
+    done = turn.reasoning.get(part.part_id)
+    if done is not None and (value := done.signature or done.encrypted_value):
+        message["encryptedValue"] = value
+    return message
+
+
+def _assistant(turn: Turn, number: int, parts: list[Part], calls: dict[str, Call]) -> JsonObject:
+    message: JsonObject = {"id": round_message_id(turn.id, number), "role": "assistant"}
+    texts = [part for part in parts if part.kind not in (REASONING, TOOL_CALL)]
+    if texts:
+        message["content"] = "".join(part.text for part in texts)
+        role = turn.rounds[number].role
+        if role is None and any(part.kind == TOOL_CALL and part.index > texts[0].index for part in parts):
+            role = WORKING
+        if role is not None:
+            message["metadata"] = text_metadata(role, number)
+    if calls:
+        message["toolCalls"] = [tool_call(call) for call in calls.values()]
+    return message
+
+
+def tool_call(call: Call) -> JsonObject:
+    """A committed call as AG-UI writes it in a message."""
+    return {
+        "id": call.call_id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments_json},
+    }
+
+
+def _result(call: Call) -> Iterator[JsonObject]:
+    if call.answered_by is not None:
+        message: JsonObject = {
+            "id": call.answered_by,
+            "role": "tool",
+            "toolCallId": call.call_id,
+            "content": content_out(call.answer if call.answer is not None else ""),
+        }
+        if call.error is not None:
+            message["error"] = call.error
+        yield message
+    elif call.output is not None and is_shown(call.output_kind):
+        yield {
+            "id": result_message_id(call.call_id),
+            "role": "tool",
+            "toolCallId": call.call_id,
+            "content": content_out(call.output.output),
+        }

@@ -1,0 +1,76 @@
+"""The Starlette app: which path is answered by what. Routes, error handlers and guards are wired here and nowhere
+else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agui_bridge.web.guard import OriginGuard, json_response, on_bug, on_error, on_http_exception
+from agui_bridge.web.runs_api import RunsApi
+from runtime.errors import AguiBridgeError, StoreError
+
+if TYPE_CHECKING:
+    from agui_bridge.bridge import Bridge
+
+_LOOPBACK_ORIGINS = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
+_EXPOSED = ["X-Run-Id", "Location"]
+
+
+def build_app(bridge: Bridge, *, agent_path: str, loopback: bool) -> Starlette:
+    """The app of a bridge. With `loopback` it is meant for this machine alone."""
+    runs = RunsApi(bridge)
+
+    async def run_first(request: Request) -> Response:
+        return await bridge.handle(request)
+
+    async def run_named(request: Request) -> Response:
+        return await bridge.handle(request, agent=request.path_params["agent"])
+
+    async def health(request: Request) -> Response:
+        return json_response({"status": "ok"})
+
+    async def ready(request: Request) -> Response:
+        return await _ready(bridge)
+
+    return Starlette(
+        routes=[
+            Route("/", run_first, methods=["POST"]),
+            Route(agent_path, run_named, methods=["POST"]),
+            Route("/api/agent-runs/{run_id}", runs.run, methods=["GET"]),
+            Route("/api/agent-runs/{run_id}/events", runs.events, methods=["GET"]),
+            Route("/health", health, methods=["GET"]),
+            Route("/ready", ready, methods=["GET"]),
+        ],
+        middleware=[
+            Middleware(
+                CORSMiddleware,
+                allow_origins=bridge.settings.allowed_origins,
+                allow_origin_regex=_LOOPBACK_ORIGINS if loopback else None,
+                allow_methods=["GET", "POST", "PATCH", "DELETE"],
+                allow_headers=["*"],
+                expose_headers=_EXPOSED,
+            ),
+            Middleware(OriginGuard, allowed_origins=bridge.settings.allowed_origins, loopback=loopback),
+        ],
+        exception_handlers={AguiBridgeError: on_error, HTTPException: on_http_exception, Exception: on_bug},
+        lifespan=bridge.lifespan,
+    )
+
+
+async def _ready(bridge: Bridge) -> Response:
+    """Whether this process takes new runs: the store answers, and it is not draining."""
+    if bridge.supervisor.draining:
+        return json_response({"status": "draining"}, 503)
+    try:
+        await bridge.supervisor.journal.healthy()
+    except StoreError as error:
+        return json_response({"status": "store_unreachable", "message": error.message}, 503)
+    return json_response({"status": "ready"})

@@ -1,0 +1,177 @@
+"""What a request must be before anybody looks at what it says: size, type, JSON; and how a refusal looks.
+
+Nothing is recorded of a request that is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from runtime.canonical import Json, JsonObject, clean
+from runtime.errors import AguiBridgeError, CallerError, InvalidInput
+from runtime.system import mint_uuid7
+
+log = logging.getLogger("agui_bridge.web")
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+class NotJson(CallerError):
+    """The body is not JSON."""
+
+    code = "not_json"
+    status = 400
+
+
+class BodyTooLarge(CallerError):
+    """The body is too large."""
+
+    code = "body_too_large"
+    status = 413
+
+
+class UnsupportedMediaType(CallerError):
+    """The body must be JSON: send it with content-type application/json."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
+class ForeignOrigin(CallerError):
+    """Pages of this origin may not call this server; `allowed_origins` lists those that may."""
+
+    code = "foreign_origin"
+    status = 403
+
+
+async def read_json(request: Request, max_bytes: int) -> Json:
+    """The request's JSON document. Raises UnsupportedMediaType, BodyTooLarge (chunked bodies too), NotJson."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise UnsupportedMediaType
+    too_large = BodyTooLarge(f"The body is larger than {max_bytes / 2**20:g} MiB.")
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > max_bytes:
+        raise too_large
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > max_bytes:
+                raise too_large
+            pieces.append(piece)
+    except ClientDisconnect as gone:
+        raise NotJson("The client went away before its body was complete.") from gone
+    return parse_json(b"".join(pieces))
+
+
+def parse_json(body: bytes) -> Json:
+    """The document in a body. Raises NotJson; lone surrogates that JSON can write come back as such."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as problem:
+        return _parse_slowly(body, problem)
+
+
+def _parse_slowly(body: bytes, problem: orjson.JSONDecodeError) -> Json:
+    """orjson refuses escaped lone surrogates, and nesting that is too deep for it; the standard library tells which."""
+    try:
+        return json.loads(body, parse_constant=_no_constant)
+    except RecursionError:
+        raise InvalidInput("The body nests too deep.", code="too_deep") from problem
+    except (ValueError, UnicodeDecodeError):
+        raise NotJson(
+            f"The body is not JSON: {problem.msg} (line {problem.lineno}, column {problem.colno})."
+        ) from problem
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(name)
+
+
+def json_response(document: Json, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A JSON response."""
+    return Response(orjson.dumps(document), status, headers, media_type="application/json")
+
+
+def error_response(error: AguiBridgeError) -> Response:
+    """`{code, message, details}` with the error's status."""
+    headers = {"retry-after": "1"} if error.status == 503 else None
+    document: JsonObject = {"code": error.code, "message": error.message, "details": clean(error.details)}
+    return json_response(document, error.status, headers)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """An error of ours, before a stream has started."""
+    assert isinstance(error, AguiBridgeError)
+    return error_response(error)
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """What Starlette refuses by itself: unknown paths and methods."""
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, "http_error")
+    document: JsonObject = {"code": code, "message": error.detail, "details": {}}
+    return json_response(document, error.status_code, dict(error.headers or {}))
+
+
+async def on_bug(request: Request, error: Exception) -> Response:
+    """Anything else is ours: the log has it under the id that the client is told."""
+    bug = mint_uuid7("bug")
+    log.error("%s %s failed (%s)", request.method, request.url.path, bug, exc_info=error)
+    document: JsonObject = {
+        "code": "internal_error",
+        "message": "The server failed; its log says why.",
+        "details": {"id": bug},
+    }
+    return json_response(document, 500)
+
+
+class OriginGuard:
+    """Refuses what a browser sends for a page that has no business here.
+
+    A request that is not a GET and has a foreign Origin is refused. With `loopback` the server is meant for this
+    machine alone: the Host must be a loopback name (a rebound DNS name is not), and every loopback origin may call.
+    """
+
+    def __init__(self, app: ASGIApp, allowed_origins: list[str], loopback: bool) -> None:
+        self._app = app
+        self._allowed = frozenset(allowed_origins)
+        self._loopback = loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            if self._loopback and not _is_loopback(host):
+                refusal = ForeignOrigin("This server listens on a loopback address and answers to its names alone.")
+                return await error_response(refusal)(scope, receive, send)
+            origin = headers.get("origin")
+            if (
+                origin is not None
+                and scope["method"] not in ("GET", "HEAD", "OPTIONS")
+                and self._is_foreign(origin, host)
+            ):
+                return await error_response(ForeignOrigin())(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+    def _is_foreign(self, origin: str, host: str) -> bool:
+        if origin in self._allowed or "*" in self._allowed:
+            return False
+        netloc = urlsplit(origin).netloc
+        return netloc != host and not (self._loopback and _is_loopback(netloc))
+
+
+def _is_loopback(host: str) -> bool:
+    return (urlsplit(f"//{host}").hostname or "") in _LOOPBACK

@@ -1,0 +1,115 @@
+"""The one streaming response: pulls committed records from a cursor, encodes what is ready, sends it at once.
+
+It is plain ASGI. What is ready goes into one send; a silent stream gets a comment now and then; a client that goes
+away closes the cursor. The body ends cleanly only behind the run's terminal event: a stream that has to stop before
+that is aborted, because a clean end reads as success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agui_bridge.wire import SSE_MEDIA_TYPE
+from agui_bridge.wire.sse import KEEP_ALIVE
+from runtime.errors import AguiBridgeError
+from runtime.events import Record
+from runtime.journal.tail import Cursor
+
+log = logging.getLogger("agui_bridge.web")
+
+HEADERS = {
+    "content-type": SSE_MEDIA_TYPE,
+    "cache-control": "no-cache, no-transform",  # no proxy may compress a stream: it would hold frames back
+    "x-accel-buffering": "no",
+}
+
+
+class StreamAborted(Exception):
+    """The stream cannot go on; raised so that the server aborts the connection instead of ending the body."""
+
+
+class EventStream(Response):
+    """A response that follows a run. `encode` turns records into frames; it may answer with nothing."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        encode: Callable[[list[Record]], bytes],
+        *,
+        keep_alive_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.status_code = 200
+        self.background = None
+        merged = {**HEADERS, **(headers or {})}
+        self.raw_headers = [(name.encode(), value.encode()) for name, value in merged.items()]
+        self._cursor = cursor
+        self._encode = encode
+        self._keep_alive_s = keep_alive_s
+        self._gone = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        watch = asyncio.create_task(self._watch(receive))
+        alive = _KeepAlive(send, self._keep_alive_s)
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            alive.start()
+            while records := await self._cursor.next():
+                if frames := self._encode(records):
+                    alive.spoke()
+                    await send({"type": "http.response.body", "body": frames, "more_body": True})
+            alive.stop()
+            await send({"type": "http.response.body", "body": b""})
+        except AguiBridgeError as error:
+            if not self._gone:
+                raise StreamAborted(f"The stream of run {self._cursor.run_id} was aborted: {error.message}") from error
+        finally:
+            alive.stop()
+            watch.cancel()
+            self._cursor.close()
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        self._cursor.close()
+
+
+class _KeepAlive:
+    """Sends a comment when nothing was sent for a while: one timer, set anew only when it fires."""
+
+    def __init__(self, send: Send, seconds: float) -> None:
+        self._send = send
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._last = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._comment: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.spoke()
+        self._timer = self._loop.call_later(self._seconds, self._look)
+
+    def spoke(self) -> None:
+        self._last = self._loop.time()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        silent = self._loop.time() - self._last
+        if silent >= self._seconds:
+            self.spoke()
+            self._comment = self._loop.create_task(self._say())
+            silent = 0.0
+        self._timer = self._loop.call_later(self._seconds - silent, self._look)
+
+    async def _say(self) -> None:
+        await self._send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})

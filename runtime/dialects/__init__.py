@@ -1,0 +1,43 @@
+"""What a dialect is: one provider's wire format, to and from our own words.
+
+Pure: dicts in, sampling events out; items in, a request dict out. No SDK, no IO, no clock. Nothing above this package
+knows which provider speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from runtime.canonical import JsonObject
+from runtime.items import Item, ToolSpec
+from runtime.samples import Sample
+
+DONE: JsonObject = {"[DONE]": True}
+"""The chunk that stands for an SSE `data: [DONE]` line."""
+
+
+class Decoder(Protocol):
+    """Turns the chunks of one response into sampling events."""
+
+    def feed(self, chunk: JsonObject) -> list[Sample]:
+        """What this chunk says. Raises ProviderError for an error inside the stream, ProtocolError for nonsense."""
+        ...
+
+    def finish(self) -> list[Sample]:
+        """What was held back until the end of the stream. Raises ProtocolError without terminal evidence."""
+        ...
+
+
+class Dialect(Protocol):
+    """One provider's wire format."""
+
+    name: str
+
+    def encode(self, items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject) -> JsonObject:
+        """The request for this history. `options` are `model`, `instructions` and the provider's own settings."""
+        ...
+
+    def decoder(self, declared: Collection[str]) -> Decoder:
+        """A fresh decoder for one response to a request that declared these tool names."""
+        ...

@@ -1,0 +1,44 @@
+"""How a run ends: what its last append must contain so that nothing is left open.
+
+Pure. Whoever ends a run (the engine at its end, a cancel, a reconciliation after a crash) asks here, so that every
+ending has the same shape: each committed call has its one output, the assistant message is complete (with provisional
+parts marked so), and the terminal event is last.
+"""
+
+from __future__ import annotations
+
+from runtime import events as e
+from runtime.canonical import digest
+from runtime.sampling import output_of
+from runtime.thread import Call, Turn
+
+OUTPUT_TEXTS: dict[str, str] = {
+    "cancelled": "Cancelled: the run was stopped before this call had a result.",
+    "not_run": "Not run: the process that ran this was lost before the call began.",
+    "indeterminate": "Unknown: the process that ran this was lost during the call. It may have run; check before "
+    "repeating it.",
+    "unanswered": "Not answered by the client.",
+}
+
+
+def ending(turn: Turn | None, terminal: e.Event) -> list[e.Event]:
+    """The events that end a run whose assistant message so far is `turn` (None if it never began one)."""
+    if turn is None:
+        return [terminal]
+    closed: list[e.Event] = []
+    if not isinstance(terminal, e.RunCompleted):
+        lost = isinstance(terminal, e.RunInterrupted)
+        closed = [closing_output(call, _kind(call, lost)) for call in turn.calls if call.output is None]
+    content = turn.content()
+    return [*closed, e.MessageCompleted(turn.id, "assistant", content, digest(content)), terminal]
+
+
+def closing_output(call: Call, kind: str) -> e.ToolCallCompleted:
+    """The output of a call that nobody will answer any more."""
+    return output_of(call.call_id, call.name, OUTPUT_TEXTS[kind], kind)
+
+
+def _kind(call: Call, lost: bool) -> str:
+    if not lost:
+        return "cancelled"
+    return "indeterminate" if call.begun else "not_run"

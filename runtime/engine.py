@@ -1,0 +1,278 @@
+"""The engine: performs one run. The only file where sampling, model, tools and journal meet.
+
+It waits and decides nothing: the loop says what to do next, the gate what may run, the schedule in what order, and
+`ending` how a run ends. Above it stands the supervisor, which began the run and may ask it to stop.
+
+A stop is settled here and nowhere else: the model stream and the tools are cancelled, waited for, and then exactly
+one terminal event is committed, outside of what was cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from runtime import events as e
+from runtime.agent import Agent
+from runtime.canonical import Json, JsonObject, clean, digest
+from runtime.ending import ending
+from runtime.errors import AguiBridgeError, ProviderError
+from runtime.gate import judge
+from runtime.items import ToolSpec
+from runtime.models import Model
+from runtime.prompt import instructions
+from runtime.request import RunRequest
+from runtime.run import RunRecord
+from runtime.run_log import RunLog
+from runtime.sampling import CallModel, Fail, RunTools, Sampling, Stop, Succeed
+from runtime.schedule import batches
+from runtime.state_delta import PatchConflict, apply, change, diff
+from runtime.system import Clock, Mint
+from runtime.thread import Thread
+from runtime.tools.context import ToolContext
+from runtime.tools.execute import ThreadLimiter, execute
+from runtime.tools.toolbox import Tool
+
+log = logging.getLogger("agui_bridge.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use, and how patient it is. Times in seconds."""
+
+    max_rounds: int = 50
+    model_retries: int = 2
+    retry_backoff_s: float = 0.5
+    stop_grace_s: float = 5.0
+    max_uncommitted: int = 64
+
+
+class Engine:
+    """One run from its first step to its terminal event. `drive` is awaited once."""
+
+    def __init__(
+        self,
+        *,
+        run: RunRecord,
+        request: RunRequest,
+        agent: Agent,
+        model: Model,
+        thread: Thread,
+        run_log: RunLog,
+        clock: Clock,
+        mint: Mint,
+        threads: ThreadLimiter,
+        limits: Limits,
+    ) -> None:
+        self._run = run
+        self._request = request
+        self._agent = agent
+        self._model = model
+        self._thread = thread
+        self._log = run_log
+        self._clock = clock
+        self._mint = mint
+        self._threads = threads
+        self._limits = limits
+        self._client_tools = {tool.name: tool for tool in request.client_tools if tool.name not in agent.toolbox.names}
+        self._sampling = Sampling(
+            message_id=mint("msg"),
+            provider=model.provider,
+            target=self._target,
+            taken=set(thread.calls),
+            mint=mint,
+            max_rounds=agent.max_rounds or limits.max_rounds,
+        )
+        self._work: asyncio.Task[e.Event] | None = None
+        self._stop: Callable[[], e.Event] | None = None
+        self._stopped = threading.Event()
+        self._given_up = asyncio.Event()
+
+    # --- a stop ---------------------------------------------------------------------------------------------------
+
+    def cancel(self, reason: str) -> None:
+        """Stop on purpose: the run ends as cancelled. Comes to nothing if it is over or being stopped already."""
+        if self._stoppable():
+            self._stop = lambda: self._cancellation(reason)
+            self._log.emit([e.RunCancelling(reason)])
+            self._halt()
+
+    def interrupt(self, reason: str) -> None:
+        """Give up the executor (shutdown): the run ends as interrupted."""
+        if self._stoppable():
+            self._stop = lambda: e.RunInterrupted(reason)
+            self._halt()
+
+    def _stoppable(self) -> bool:
+        return self._stop is None and self._work is not None and not self._work.done()
+
+    def _halt(self) -> None:
+        self._stopped.set()
+        if self._work is not None:
+            self._work.cancel()
+            asyncio.get_running_loop().call_later(self._limits.stop_grace_s, self._given_up.set)
+
+    def _cancellation(self, reason: str) -> e.Event:
+        abandoned = self._abandoned()
+        confirmed = not abandoned and (self._work is None or self._work.done() or self._stop is None)
+        return e.RunCancelled(reason, confirmed, abandoned or None, self._usage())
+
+    def _abandoned(self) -> list[str]:
+        """The calls of this run that may still be at work: in a thread, or in a task that would not end."""
+        return self._threads.abandoned_by(self._run.run_id)
+
+    # --- the run --------------------------------------------------------------------------------------------------
+
+    async def drive(self) -> None:
+        """Perform the run and commit its terminal event. Raises what the journal raised if that failed."""
+        work = self._work = asyncio.create_task(self._perform(), name=f"run {self._run.run_id}")
+        patience = asyncio.create_task(self._given_up.wait())
+        try:
+            await asyncio.wait({work, patience}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        finally:
+            patience.cancel()
+        terminal = self._stop() if self._stop is not None else work.result()
+        self._log.end(ending(self._thread.turn, terminal))
+        await self._log.flush()
+
+    async def _perform(self) -> e.Event:
+        try:
+            self._log.emit(self._sampling.start())
+            while True:
+                match self._sampling.next():
+                    case CallModel():
+                        await self._call_model()
+                    case RunTools(calls):
+                        await self._run_tools(calls)
+                    case Succeed(pending):
+                        return e.RunCompleted(self._sampling.message_id, pending or None, self._usage())
+                    case Fail(error):
+                        return e.RunFailed(error.as_payload(), self._usage())
+                    case Stop(reason):
+                        self._log.emit([e.RunCancelling(reason)])
+                        return self._cancellation(reason)
+        except AguiBridgeError as error:
+            await self._log.flush()  # an error of the journal itself is raised again here
+            return e.RunFailed(error.as_payload(), self._usage())
+        except Exception:
+            log.exception("run %s failed on a bug", self._run.run_id)
+            return e.RunFailed(AguiBridgeError("The server failed; its log says why.").as_payload(), self._usage())
+
+    def _usage(self) -> list[JsonObject] | None:
+        return self._sampling.usage or None
+
+    def _target(self, name: str) -> str:
+        if name in self._agent.toolbox.names:
+            return "server"
+        return "client" if name in self._client_tools else "nobody"
+
+    # --- a round --------------------------------------------------------------------------------------------------
+
+    async def _call_model(self) -> None:
+        await self._log.flush()  # the prompt is made of facts
+        tools = [*self._agent.toolbox.specs(), *self._client_tools.values()]
+        items = self._thread.items()
+        request = self._model.dialect.encode(items, tools, self._options())
+        reference = {"digest": digest(request), "items": len(items)}
+        self._log.emit(self._sampling.round_started(self._model.name, reference))
+        attempt = 1
+        while True:
+            try:
+                await self._attempt(request, tools, attempt)
+                return
+            except ProviderError as error:
+                retry = error.retryable and not self._sampling.has_shown_something
+                if not retry or attempt > self._limits.model_retries:
+                    self._sampling.round_failed(error)
+                    return
+                backoff = self._limits.retry_backoff_s * 2 ** (attempt - 1)
+                await self._clock.sleep(max(error.retry_after_s or 0.0, backoff))
+                attempt += 1
+
+    async def _attempt(self, request: JsonObject, tools: list[ToolSpec], attempt: int) -> None:
+        decoder = self._model.dialect.decoder([tool.name for tool in tools])
+        name = self._model.name
+        async with aclosing(self._model.stream(request)) as chunks:
+            async for chunk in chunks:
+                if samples := decoder.feed(chunk):
+                    self._log.emit(self._sampling.feed(samples, attempt, name))
+                    if self._log.crowded:
+                        await self._log.room()
+        self._log.emit(self._sampling.feed(decoder.finish(), attempt, name))
+
+    def _options(self) -> JsonObject:
+        return {
+            "model": self._model.name,
+            "instructions": instructions(self._agent.instructions, self._request.context),
+            **self._agent.model_options,
+            **self._request.options,
+        }
+
+    # --- tools ----------------------------------------------------------------------------------------------------
+
+    async def _run_tools(self, calls: list[e.ToolCallCommitted]) -> None:
+        allowed: list[tuple[e.ToolCallCommitted, Tool, dict[str, object]]] = []
+        for call in calls:
+            verdict = judge(call, self._agent.toolbox)
+            tool = self._agent.toolbox.get(call.tool_name)
+            if tool is None or verdict.arguments is None:
+                self._log.emit(self._sampling.tool_output(call.tool_call_id, verdict.message or "Refused.", "denied"))
+            else:
+                allowed.append((call, tool, verdict.arguments))
+        for batch in batches(allowed, lambda one: one[1].parallel):
+            self._log.emit(
+                [e.ToolExecutionStarted(c.tool_call_id, c.tool_name, self._idempotency_key(c)) for c, _, _ in batch]
+            )
+            await self._log.flush()  # nothing is executed that the journal does not know of
+            async with asyncio.TaskGroup() as group:
+                for call, tool, arguments in batch:
+                    group.create_task(self._execute(call, tool, arguments))
+
+    async def _execute(self, call: e.ToolCallCommitted, tool: Tool, arguments: dict[str, object]) -> None:
+        before = copy.deepcopy(self._thread.state) if tool.wants_context else None
+        context = self._context(call, copy.deepcopy(before))
+        output = await execute(tool, arguments, context, self._threads)
+        facts: list[e.Event] = []
+        result, kind = output.result, output.kind
+        if tool.wants_context and kind == "result":
+            try:
+                facts = self._state_change(before, context.state)
+            except PatchConflict:
+                result, kind = (
+                    "The shared state changed meanwhile in a way that this call's change does not fit.",
+                    "error",
+                )
+        self._log.emit([*facts, *self._sampling.tool_output(call.tool_call_id, result, kind)])
+
+    def _state_change(self, before: Json, after: Json) -> list[e.Event]:
+        """What the call did to the state, carried over to the state as it is now."""
+        after = clean(after)
+        if change(before, self._thread.state) is not None:  # another call of the batch was quicker
+            delta = diff(before, after)
+            apply(copy.deepcopy(self._thread.state), delta)
+            return [e.StateDelta(delta)] if delta else []
+        mine = change(before, after)
+        return [mine] if mine is not None else []
+
+    def _context(self, call: e.ToolCallCommitted, state: Json) -> ToolContext:
+        return ToolContext(
+            state=state,
+            deps=self._agent.deps,
+            idempotency_key=self._idempotency_key(call),
+            tool_call_id=call.tool_call_id,
+            principal=self._request.principal,
+            forwarded_props=self._request.forwarded_props,
+            run=self._run,
+            cancelled=self._stopped,
+        )
+
+    def _idempotency_key(self, call: e.ToolCallCommitted) -> str:
+        return f"{self._run.run_id}:{call.tool_call_id}"

@@ -1,0 +1,158 @@
+"""What can go wrong, whose fault it is, and what to do: one base class, four kinds of fault.
+
+An error carries a stable `code` (for machines), a message (for people, free of secrets and internals) and
+`retryable` (whether the same request may succeed later). Exceptions of other libraries are translated into these
+once, at the edge where they arise (providers, journal, tools), never deeper.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from runtime.canonical import JsonObject
+
+
+class AguiBridgeError(Exception):
+    """Base of every error of this project. The docstring of a subclass is its default message."""
+
+    code: str = "internal_error"
+    status: ClassVar[int] = 500
+    """The HTTP status that fits when the error is met before a stream has started."""
+    retryable: bool = False
+
+    def __init__(self, message: str | None = None, *, code: str | None = None, details: JsonObject | None = None):
+        self.message = message or (type(self).__doc__ or "").partition("\n")[0]
+        self.details: JsonObject = details or {}
+        if code is not None:
+            self.code = code
+        super().__init__(self.message)
+
+    def as_payload(self) -> JsonObject:
+        """`{code, message, retryable}`, the shape that `run.failed` stores and the API shows."""
+        return {"code": self.code, "message": self.message, "retryable": self.retryable}
+
+
+# --- the caller's fault -------------------------------------------------------------------------------------------
+
+
+class CallerError(AguiBridgeError):
+    """The request cannot be served as it is."""
+
+    code = "bad_request"
+    status = 400
+
+
+class NotFound(CallerError):
+    """There is nothing here."""
+
+    code = "not_found"
+    status = 404
+
+
+class ThreadBusy(CallerError):
+    """Another run is at work on this thread."""
+
+    code = "thread_busy"
+    status = 409
+
+
+class RunConflict(CallerError):
+    """This runId was used on the thread for a request with other content; choose a new runId."""
+
+    code = "run_conflict"
+    status = 409
+
+
+class InvalidInput(CallerError):
+    """The input does not have the required shape."""
+
+    code = "invalid_input"
+    status = 422
+
+
+class InvalidCursor(CallerError):
+    """The cursor is malformed, negative or beyond the end of the journal."""
+
+    code = "invalid_cursor"
+    status = 422
+
+
+class ConfigurationError(CallerError):
+    """The program or its settings are wrong; the message says how to mend them."""
+
+    code = "configuration_error"
+    status = 500
+
+
+# --- the provider's fault -----------------------------------------------------------------------------------------
+
+
+class ProviderError(AguiBridgeError):
+    """The model provider failed."""
+
+    code = "provider_error"
+    status = 502
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        details: JsonObject | None = None,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+    ):
+        super().__init__(message, code=code, details=details)
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+
+
+class ProtocolError(ProviderError):
+    """The provider's stream broke the rules of its own protocol."""
+
+    code = "provider_protocol_error"
+
+
+# --- ours ---------------------------------------------------------------------------------------------------------
+
+
+class StoreError(AguiBridgeError):
+    """The store did not accept or return the facts."""
+
+    code = "store_error"
+    status = 503
+    retryable = True
+
+
+class StoreVersionError(ConfigurationError):
+    """The store was written by a release that this one cannot read."""
+
+    code = "store_version"
+
+
+class StoreLocked(ConfigurationError):
+    """Another process has this store open."""
+
+    code = "store_locked"
+
+
+class FenceLost(StoreError):
+    """This executor no longer owns the run: it was taken over or is over. It must stop at once."""
+
+    code = "fence_lost"
+    retryable = False
+
+
+class AppendConflict(StoreError):
+    """The journal does not end where the writer thought it did."""
+
+    code = "append_conflict"
+    retryable = False
+
+
+class ShuttingDown(AguiBridgeError):
+    """The server is shutting down and starts no new runs; try again in a moment."""
+
+    code = "shutting_down"
+    status = 503
+    retryable = True

@@ -1,0 +1,397 @@
+"""The journal's events: every fact that a run can leave behind.
+
+Names are nouns in the past, one frozen dataclass an event type, fields are the payload. What is here is the contract
+between those who write facts (engine, supervisor) and those who read them (thread fold, projection, API): the schema
+grows by addition only, readers ignore unknown types and unknown fields.
+
+Deltas are provisional: they may be shown, they never enter history. The commit points are `tool.call.committed`
+and `round.completed`. Exactly one event of `TERMINAL` ends a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, TypeAlias
+
+import orjson
+
+from runtime.canonical import Json, JsonObject
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins. `started_at` is ms since the epoch; the base state is named by the digest of its canonical JSON.
+
+    `snapshots` names what the opening stream restates (`messages`, `state`) because the client lacked it.
+    """
+
+    event_type: ClassVar[str] = "run.started"
+    started_at: int
+    client_run_id: str
+    agent_id: str
+    base_state_digest: str
+    snapshots: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted:
+    """The run succeeded. `pending_tool_call_ids` are the frontend calls of this run that wait for the client."""
+
+    event_type: ClassVar[str] = "run.completed"
+    message_id: str | None = None
+    pending_tool_call_ids: list[str] | None = None
+    usage: list[JsonObject] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The run failed. `error` is `{code, message, retryable}`."""
+
+    event_type: ClassVar[str] = "run.failed"
+    error: JsonObject
+    usage: list[JsonObject] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelling:
+    """Somebody asked the run to stop; its model stream and tools are being stopped."""
+
+    event_type: ClassVar[str] = "run.cancelling"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    """The run was stopped on purpose: by a person, a vanished reader or a budget.
+
+    `external_stop_confirmed` is true only when the model stream and all tools have really ended; otherwise
+    `abandoned` names the calls that may still be at work.
+    """
+
+    event_type: ClassVar[str] = "run.cancelled"
+    reason: str
+    external_stop_confirmed: bool
+    abandoned: list[str] | None = None
+    usage: list[JsonObject] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInterrupted:
+    """The run's executor was lost (crash, shutdown). It is never run again by itself."""
+
+    event_type: ClassVar[str] = "run.interrupted"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStarted:
+    """One model call begins. `request` is `{digest, items}`: the digest of the request as sent, and how many items
+    of history it held. What it consists of is in the store once: the history in the journal, the rest in the run's
+    agent and context snapshots.
+    """
+
+    event_type: ClassVar[str] = "round.started"
+    round: int
+    model: str
+    provider: str
+    request: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCompleted:
+    """One model call is complete, and with it its text: `working_message` if calls follow, else `final_response`.
+
+    `finish` is the normalised finish reason, `usage` `{provider, model, input_tokens, …}` (unknown counts are absent),
+    `parts` (each `{part_id, kind}`) and `tool_call_ids` name what the round committed, in order.
+    """
+
+    event_type: ClassVar[str] = "round.completed"
+    round: int
+    runtime_role: str
+    finish: str
+    parts: list[JsonObject]
+    tool_call_ids: list[str]
+    attempts: int = 1
+    usage: JsonObject | None = None
+    provider_response_id: str | None = None
+    provider_phase: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStarted:
+    """The run's one assistant message begins (before the first round)."""
+
+    event_type: ClassVar[str] = "message.started"
+    message_id: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelta:
+    """Provisional text of the part `part_id`, which stands at `content_index` of the message."""
+
+    event_type: ClassVar[str] = "message.delta"
+    message_id: str
+    part_id: str
+    content_index: int
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCompleted:
+    """A whole message: what a user said (`role` `user`), or at its end what the run's assistant message is.
+
+    For the assistant `content` is the list of its parts (see `parts.Part.as_payload`); parts of rounds that never
+    completed are marked `committed: false`. For a user it is text or a list of content parts (see `items`).
+    `attributes` keeps what else the client said of the message (`name`, `metadata`, …).
+    """
+
+    event_type: ClassVar[str] = "message.completed"
+    message_id: str
+    role: str
+    content: Json
+    content_checksum: str
+    runtime_role: str | None = None
+    attributes: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningStarted:
+    """A reasoning part of the assistant message begins."""
+
+    event_type: ClassVar[str] = "reasoning.started"
+    message_id: str
+    part_id: str
+    content_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """Provisional reasoning text."""
+
+    event_type: ClassVar[str] = "reasoning.delta"
+    message_id: str
+    part_id: str
+    content_index: int
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningCompleted:
+    """A reasoning part ends. `opaque` goes back, unchanged, only to the provider that issued it."""
+
+    event_type: ClassVar[str] = "reasoning.completed"
+    message_id: str
+    part_id: str
+    content_index: int
+    provider: str
+    signature: str | None = None
+    encrypted_value: str | None = None
+    opaque: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """The model begins to write a tool call (provisional)."""
+
+    event_type: ClassVar[str] = "tool.call.started"
+    message_id: str
+    part_id: str
+    content_index: int
+    tool_call_id: str
+    tool_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """Provisional argument text of a tool call."""
+
+    event_type: ClassVar[str] = "tool.call.delta"
+    tool_call_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallCommitted:
+    """The call is complete and enters history. `target` is `server`, `client` (a frontend tool) or `nobody`.
+
+    `malformed` says that the arguments are not a JSON object: such a call is never executed.
+    `provider_call_id` is set when the provider's id was not unique in the thread; `opaque` are provider members
+    that must go back with the call.
+    """
+
+    event_type: ClassVar[str] = "tool.call.committed"
+    tool_call_id: str
+    tool_name: str
+    arguments_json: str
+    target: str
+    malformed: bool = False
+    provider_call_id: str | None = None
+    opaque: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutionStarted:
+    """The call is about to be executed: from here on, a lost executor means `indeterminate`, not "not run"."""
+
+    event_type: ClassVar[str] = "tool.execution.started"
+    tool_call_id: str
+    tool_name: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallCompleted:
+    """The one output of a committed call. `kind` says how it came about (see `OUTPUT_KINDS`).
+
+    `result` is text or a list of content parts. When the client answered, `message_id` is its id of the answering
+    message and `error` what it said went wrong.
+    """
+
+    event_type: ClassVar[str] = "tool.call.completed"
+    tool_call_id: str
+    tool_name: str
+    result: Json
+    result_checksum: str
+    is_error: bool
+    kind: str
+    message_id: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateSnapshot:
+    """The thread's shared state as a whole. `origin` is `client` (sent with the request) or `agent`."""
+
+    event_type: ClassVar[str] = "state.snapshot"
+    snapshot: Json
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateDelta:
+    """A change of the shared state: RFC 6902 operations that apply to the state before it."""
+
+    event_type: ClassVar[str] = "state.delta"
+    delta: list[JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySeeded:
+    """Messages taken over from a client: the history of a thread that this server had not seen, or foreign ones.
+
+    Each is `{id, role, content?, tool_calls?, tool_call_id?, error?, attributes?, model_visible, after?}`; `after`
+    is the key of the entry before it (absent: at the end, "": at the beginning).
+    """
+
+    event_type: ClassVar[str] = "history.seeded"
+    messages: list[JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryForked:
+    """The client edited or cut the history: the branch goes on after `keep` (null: from the thread's beginning).
+
+    `keep` is the key of the last entry that stays. `restored` are keys of entries of older branches that the client
+    shows again, in order, as they were stored. An entry's key is its id, for a user message with what it says.
+    """
+
+    event_type: ClassVar[str] = "history.forked"
+    keep: str | None
+    restored: list[str]
+
+
+Event: TypeAlias = (
+    RunStarted
+    | RunCompleted
+    | RunFailed
+    | RunCancelling
+    | RunCancelled
+    | RunInterrupted
+    | RoundStarted
+    | RoundCompleted
+    | MessageStarted
+    | MessageDelta
+    | MessageCompleted
+    | ReasoningStarted
+    | ReasoningDelta
+    | ReasoningCompleted
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCallCommitted
+    | ToolExecutionStarted
+    | ToolCallCompleted
+    | StateSnapshot
+    | StateDelta
+    | HistorySeeded
+    | HistoryForked
+)
+
+EVENT_TYPES: dict[str, type[Event]] = {cls.event_type: cls for cls in Event.__args__}
+
+DELTAS = frozenset({MessageDelta, ReasoningDelta, ToolCallDelta})
+"""Provisional events: a run does not wait for their commit, and they are dropped once the message is complete."""
+
+TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted})
+"""Exactly one of these ends a run."""
+
+OUTPUT_KINDS: dict[str, str] = {
+    "result": "the tool returned",
+    "error": "the tool failed or timed out",
+    "denied": "the gate refused the call (unknown tool, malformed or invalid arguments)",
+    "cancelled": "the run was stopped while the call ran or before it began",
+    "client": "the client answered its own tool",
+    "unanswered": "the client went on without answering",
+    "not_run": "the executor was lost before the call began",
+    "indeterminate": "the executor was lost while the call ran: it may have happened",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An event with its place: what a journal gives back.
+
+    `seq` counts the run's events from 1, `root_seq` those of its tree. `event` is None for a type that this release
+    does not know. Times are ms since the epoch: `occurred_at` of the writer's clock, `recorded_at` of the store's.
+    """
+
+    run_id: str
+    seq: int
+    root_seq: int
+    event_type: str
+    event: Event | None
+    payload: bytes
+    payload_checksum: str
+    occurred_at: int
+    recorded_at: int
+    schema_version: int = SCHEMA_VERSION
+
+
+def encode(event: Event) -> bytes:
+    """The payload of an event as JSON. Optional fields without a value are left out."""
+    optional = _OPTIONAL[type(event)]
+    if not optional:
+        return orjson.dumps(event)
+    absent = {name for name in optional if getattr(event, name) is None}
+    if not absent:
+        return orjson.dumps(event)
+    return orjson.dumps({f: getattr(event, f) for f in _FIELDS[type(event)] if f not in absent})
+
+
+def decode(event_type: str, payload: bytes) -> Event | None:
+    """The event of a stored payload, or None for an unknown type. Members this release does not know are ignored."""
+    cls = EVENT_TYPES.get(event_type)
+    if cls is None:
+        return None
+    members: dict[str, Any] = orjson.loads(payload)
+    known = _FIELDS[cls]
+    return cls(**{name: members[name] for name in known if name in members})
+
+
+_FIELDS: dict[type[Event], tuple[str, ...]] = {cls: tuple(f.name for f in fields(cls)) for cls in EVENT_TYPES.values()}
+_OPTIONAL: dict[type[Event], tuple[str, ...]] = {
+    cls: tuple(f.name for f in fields(cls) if f.default is not MISSING and f.default is None)
+    for cls in EVENT_TYPES.values()
+}

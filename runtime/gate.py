@@ -1,0 +1,144 @@
+"""The one gate that every call passes before it may run: an ordered table of checks, each allow, deny or ask.
+
+Pure: a call and a toolbox in, a verdict out. The first denial ends the judgement; the checks behind it are not
+evaluated and not listed. An ask does not: a later check may still deny. Only a call that every check allows may run.
+The verdict's list of checks is what the audit records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias, cast
+
+import orjson
+
+from runtime.canonical import Json, JsonObject
+from runtime.tools.toolbox import InvalidArguments, Tool, Toolbox
+
+ALLOW = "allow"
+DENY = "deny"
+ASK = "ask"
+
+_NO_ARGUMENTS = frozenset({"", "null"})
+_MAX_NAME = 80
+
+
+class Call(Protocol):
+    """What the gate looks at of a committed call (`events.ToolCallCommitted` is one)."""
+
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def arguments_json(self) -> str: ...
+    @property
+    def malformed(self) -> bool: ...
+
+
+class Checked(NamedTuple):
+    """One line of the audit: a check, its outcome (`allow`, `deny`, `ask`), and why if it did not allow."""
+
+    name: str
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the gate says. `checks` are in the order of their evaluation.
+
+    `arguments` are the tool's keyword arguments as far as the call was not denied; `message` is what the model is
+    told if it was.
+    """
+
+    allowed: bool
+    checks: tuple[Checked, ...]
+    arguments: dict[str, object] | None
+    message: str | None
+
+
+@dataclass(slots=True)
+class Case:
+    """One call under judgement, and what the checks so far found out: each builds on those before it."""
+
+    call: Call
+    toolbox: Toolbox
+    tool: Tool | None = None
+    parsed: JsonObject | None = None
+    arguments: dict[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The answer of one check: `reason` for the audit, `message` for the model."""
+
+    outcome: str
+    reason: str | None = None
+    message: str | None = None
+
+
+_FINE = Finding(ALLOW)
+
+Check: TypeAlias = Callable[[Case], Finding]
+
+
+def judge(call: Call, toolbox: Toolbox) -> Verdict:
+    """Pass a call through every check, in order, until one denies it."""
+    case = Case(call, toolbox)
+    checked: list[Checked] = []
+    for name, check in CHECKS.items():
+        finding = check(case)
+        checked.append(Checked(name, finding.outcome, finding.reason))
+        if finding.outcome == DENY:
+            return Verdict(False, tuple(checked), None, finding.message)
+    allowed = all(line.outcome == ALLOW for line in checked)
+    return Verdict(allowed, tuple(checked), case.arguments, None)
+
+
+def _declared(case: Case) -> Finding:
+    case.tool = case.toolbox.get(case.call.tool_name)
+    if case.tool is not None:
+        return _FINE
+    known = case.toolbox.names
+    offer = f"The tools are: {', '.join(known)}." if known else "There are no tools."
+    return Finding(DENY, "unknown tool", f"There is no tool named {case.call.tool_name[:_MAX_NAME]!r}. {offer}")
+
+
+def _arguments(case: Case) -> Finding:
+    if case.call.malformed:
+        return _not_an_object(case, "")
+    text = case.call.arguments_json
+    try:
+        parsed: Json = {} if text.strip() in _NO_ARGUMENTS else orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return _not_an_object(case, f" ({error})")
+    if not isinstance(parsed, dict):
+        return _not_an_object(case, "")
+    case.parsed = cast("JsonObject", parsed)
+    return _FINE
+
+
+def _not_an_object(case: Case, where: str) -> Finding:
+    message = (
+        f"The arguments of {case.call.tool_name} are not a well-formed JSON object{where}. "
+        "The tool was not run; call it again with a JSON object."
+    )
+    return Finding(DENY, "malformed arguments", message)
+
+
+def _schema(case: Case) -> Finding:
+    assert case.tool is not None, "stands behind declared"
+    assert case.parsed is not None, "stands behind arguments"
+    try:
+        case.arguments = case.tool.validate(case.parsed)
+    except InvalidArguments as error:
+        return Finding(DENY, "invalid arguments", error.message)
+    return _FINE
+
+
+CHECKS: dict[str, Check] = {
+    "declared": _declared,
+    "arguments": _arguments,
+    "schema": _schema,
+}
+"""The gate, in order."""

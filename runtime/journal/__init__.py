@@ -1,0 +1,169 @@
+"""The journal port: the append-only store of facts, and what every implementation promises.
+
+Above it stand the supervisor (begins runs, reconciles lost ones) and the engine (appends); below it a database. It
+knows events as bytes with a type, runs as records, and nothing of models, tools, AG-UI or HTTP.
+
+Promises, held by tests/contract/ for every implementation:
+
+1. `begin_run` is one transaction: either all of it is in the store, or nothing.
+2. `append` gives `seq` at commit, without gaps, in the order of `events`; only when it has returned may anybody see
+   them. It is refused (`FenceLost`) for a fence that is not the run's, or when the run is over.
+3. `append` with an `expected_seq` that the store is already past, by exactly these events, is the same append and
+   succeeds: a commit whose answer was lost never doubles. Anything else is `AppendConflict`.
+4. A run has one terminal event; a thread has one active run.
+5. Readers see a prefix of the journal, never a gap.
+6. An event that cannot be stored fails its own run's append, and nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from runtime.events import Event, Record
+from runtime.run import RunRecord
+
+DEFAULT_TENANT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation as a user sees it, with the thread (the model's memory) behind it."""
+
+    tenant_id: str
+    owner_id: str
+    session_id: str
+    thread_id: str
+    agent_id: str
+    title: str | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What `begin_run` writes in one transaction.
+
+    `run` is the record as it shall be: status queued, last_seq 0; `base` is the thread position that the caller read,
+    `attempt` the least one wanted (a higher one is given if that is taken by a run that may be repeated).
+    `session` is created if it is new; `contents` are blobs by digest, written once. `events` are the first facts and
+    take the run to the status that they imply.
+    """
+
+    run: RunRecord
+    session: Session | None
+    events: Sequence[Event]
+    occurred_at: int
+    contents: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    repeatable: bool = False
+    """Whether the same request may run again when its last run ended failed or interrupted (a `resume`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The run is in the store, with its first events."""
+
+    run: RunRecord
+    records: list[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The same request was made before: this is its run."""
+
+    run: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The client's run id was used on this thread for other content."""
+
+    run: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """This run is at work on the thread."""
+
+    run: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The thread does not stand where the caller read it; read it again."""
+
+    position: int
+
+
+Begun: TypeAlias = Started | Replay | Conflict | Busy | Moved
+
+
+class Journal(Protocol):
+    """See the module's docstring for what is promised. Every method may raise StoreError."""
+
+    async def open(self) -> None:
+        """Connect, lock and migrate. Raises StoreVersionError, StoreLocked."""
+        ...
+
+    async def close(self) -> None:
+        """Write what was handed in, then let go of the store."""
+        ...
+
+    async def begin_run(self, opening: Opening) -> Begun:
+        """Begin a run, or say why not. Looked for in this order: replay and conflict, busy, moved.
+
+        Replay: a run of this thread has the same client_run_id and input digest (the newest attempt; if that is over
+        as failed or interrupted and the opening is `repeatable`, a new attempt starts instead). Conflict: the same
+        client_run_id, another digest, and the opening is not `repeatable`.
+        """
+        ...
+
+    async def append(
+        self, run_id: str, fence: int, expected_seq: int, events: Sequence[Event], occurred_at: int
+    ) -> list[Record]:
+        """Commit `events` behind `expected_seq` and return them with their places. See promises 2 and 3.
+
+        The run's status, times, error, usage, final message and last_seq follow from the events, in the same commit.
+        Raises FenceLost, AppendConflict, IllegalTransition.
+        """
+        ...
+
+    async def put_contents(self, contents: dict[str, bytes]) -> None:
+        """Store blobs by their digest; what is there already stays."""
+        ...
+
+    async def content(self, digest: str) -> bytes | None:
+        """A blob by its digest."""
+        ...
+
+    async def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
+        """Raise the fence of an active run for a new executor and return it; None if the run is over or unknown."""
+        ...
+
+    async def find_run(self, run_id: str) -> RunRecord | None:
+        """A run by its id."""
+        ...
+
+    async def find_session(self, tenant_id: str, owner_id: str, session_id: str) -> Session | None:
+        """An owner's session by its id."""
+        ...
+
+    async def active_runs(self) -> list[RunRecord]:
+        """All runs that are not over, oldest first."""
+        ...
+
+    async def read(self, run_id: str, after: int, limit: int) -> list[Record]:
+        """At most `limit` records of a run with seq greater than `after`, in order."""
+        ...
+
+    async def read_thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
+        """The thread's facts behind position `after`, run by run in order, each with its records.
+
+        Deltas of runs that are over are left out: their `message.completed` has what they said. `after` is a thread
+        position (a run's base plus seq); runs that end at or before it are not named.
+        """
+        ...
+
+    async def healthy(self) -> None:
+        """Return if the store answers; raise StoreError if not."""
+        ...

@@ -1,0 +1,201 @@
+"""What a journal decides, apart from where it keeps things: pure rules that every implementation shares.
+
+Given what the store holds and what somebody wants to write, these functions say whether it may be written and what
+the run's record is afterwards. They know no database, no clock and no threads. Above stand the implementations of
+the port; below, the run's state machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from runtime.errors import AppendConflict, FenceLost, NotFound, StoreError
+from runtime.events import EVENT_TYPES, Event, Record, RunCancelled, RunCompleted, RunFailed, RunStarted, decode, encode
+from runtime.journal import Busy, Conflict, Moved, Opening, Replay, Session
+from runtime.run import FAILED, INTERRUPTED, TERMINAL, RunRecord, status_after
+
+CHECKSUM_BYTES = 16
+"""How much of the payload's SHA-256 is kept."""
+
+REPEATABLE = frozenset({FAILED, INTERRUPTED})
+"""How a run may have ended so that a repeatable request runs again."""
+
+
+class Unstorable(StoreError):
+    """The row cannot be stored as it is; the same row will never be."""
+
+    code = "unstorable"
+    retryable = False
+
+
+# --- appending ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event as bytes, before it has a place."""
+
+    event: Event
+    payload: bytes
+    checksum: bytes
+
+
+def drafts_of(events: Sequence[Event]) -> list[Draft]:
+    """The events as bytes. Raises Unstorable for a payload that is not JSON (lone surrogates, huge integers)."""
+    drafts: list[Draft] = []
+    for event in events:
+        try:
+            payload = encode(event)
+        except orjson.JSONEncodeError as error:
+            raise Unstorable(f"{event.event_type} cannot be stored as JSON: {error}.") from error
+        drafts.append(Draft(event, payload, hashlib.sha256(payload).digest()[:CHECKSUM_BYTES]))
+    return drafts
+
+
+def records_of(run_id: str, after: int, drafts: Sequence[Draft], occurred_at: int, recorded_at: int) -> list[Record]:
+    """The drafts with their places behind `after`. A root run's own order is that of its tree."""
+    return [
+        Record(
+            run_id,
+            seq,
+            seq,
+            draft.event.event_type,
+            draft.event,
+            draft.payload,
+            draft.checksum.hex(),
+            occurred_at,
+            recorded_at,
+        )
+        for seq, draft in enumerate(drafts, after + 1)
+    ]
+
+
+def is_repeat(run: RunRecord, last_seq: int, fence: int, expected_seq: int, count: int) -> bool:
+    """Whether an append of `count` events can only be one that was committed before (to be compared then).
+
+    Raises FenceLost for a wrong fence or a run that is over, AppendConflict if the journal ends elsewhere.
+    """
+    if fence != run.fence:
+        raise FenceLost(f"Run {run.run_id} was taken over: its fence is {run.fence}, not {fence}.")
+    if count and expected_seq + count <= last_seq:
+        return True
+    if run.is_over:
+        raise FenceLost(f"Run {run.run_id} is over ({run.status}).")
+    if expected_seq != last_seq:
+        raise AppendConflict(f"Run {run.run_id} ends at {last_seq}, not at {expected_seq}.")
+    return False
+
+
+def confirm_repeat(run: RunRecord, stored: Sequence[Record], drafts: Sequence[Draft]) -> None:
+    """Return if the stored records are exactly these drafts. Raises FenceLost if the run is over, AppendConflict."""
+    there = [(record.event_type, record.payload_checksum) for record in stored]
+    if there == [(draft.event.event_type, draft.checksum.hex()) for draft in drafts]:
+        return
+    if run.is_over:
+        raise FenceLost(f"Run {run.run_id} is over ({run.status}).")
+    raise AppendConflict(f"Run {run.run_id} has other events at this place.")
+
+
+def moves(drafts: Sequence[Draft]) -> bool:
+    """Whether any of these events changes the run's record beyond its last_seq."""
+    return not _RUN_EVENTS.isdisjoint([type(draft.event) for draft in drafts])
+
+
+def advance(run: RunRecord, last_seq: int, drafts: Sequence[Draft], occurred_at: int) -> RunRecord:
+    """The run's record when these events have happened and its journal ends at `last_seq`.
+
+    Raises IllegalTransition. Everything but the end of the journal follows from the events.
+    """
+    happened = [draft.event for draft in drafts]
+    changes: dict[str, Any] = {"status": status_after(run.status, happened), "last_seq": last_seq}
+    for event in happened:
+        effect = _EFFECTS.get(type(event))
+        if effect is not None:
+            changes |= effect(event)
+    if changes["status"] in TERMINAL:
+        changes["finished_at"] = occurred_at
+    return replace(run, **changes)
+
+
+def _started(event: RunStarted) -> dict[str, Any]:
+    return {"started_at": event.started_at}
+
+
+def _completed(event: RunCompleted) -> dict[str, Any]:
+    return {"final_message_id": event.message_id, "usage": event.usage}
+
+
+def _failed(event: RunFailed) -> dict[str, Any]:
+    return {"error": event.error, "usage": event.usage}
+
+
+def _cancelled(event: RunCancelled) -> dict[str, Any]:
+    return {"usage": event.usage}
+
+
+_EFFECTS: dict[type[Event], Callable[[Any], dict[str, Any]]] = {
+    RunStarted: _started,
+    RunCompleted: _completed,
+    RunFailed: _failed,
+    RunCancelled: _cancelled,
+}
+
+_RUN_EVENTS = frozenset(cls for name, cls in EVENT_TYPES.items() if name.startswith("run."))
+
+
+# --- beginning ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the store holds where a run wants to begin.
+
+    `owner` is the thread's `(tenant_id, owner_id)`, None for a new thread; `session` the stored one under the
+    opening's key. `same` is the newest run of this thread with the opening's client_run_id and digest, `named` the
+    newest with that client_run_id, `active` the one that is not over. `position` is that of the thread which the
+    session has, or else of the run's.
+    """
+
+    owner: tuple[str, str] | None
+    session: Session | None
+    same: RunRecord | None
+    named: RunRecord | None
+    active: RunRecord | None
+    position: int
+
+
+def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | Conflict | Busy | Moved:
+    """The number of the attempt that may begin, or why none may. Raises NotFound for somebody else's thread."""
+    run, same = opening.run, standing.same
+    if standing.owner not in (None, (run.tenant_id, run.owner_id)):
+        raise NotFound
+    if standing.session is not None and standing.session.thread_id != run.thread_id:
+        return Moved(standing.position)
+    attempt = run.attempt
+    if same is not None:
+        if not (opening.repeatable and same.status in REPEATABLE):
+            return Replay(same)
+        attempt = max(attempt, same.attempt + 1)
+    elif standing.named is not None and not opening.repeatable:
+        return Conflict(standing.named)
+    if standing.active is not None:
+        return Busy(standing.active)
+    if standing.position != run.base:
+        return Moved(standing.position)
+    return attempt
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def decoded(run_id: str, seq: int, event_type: str, payload: bytes) -> Event | None:
+    """The event of a stored payload, None for an unknown type. Raises StoreError if the payload cannot be read."""
+    try:
+        return decode(event_type, payload)
+    except (TypeError, orjson.JSONDecodeError) as error:
+        raise StoreError(f"Event {seq} of run {run_id} cannot be read.", code="store_corrupt") from error

@@ -1,0 +1,182 @@
+"""The journal in dicts: nothing survives the process, everything else is promised as by the others.
+
+For tests, demonstrations and `--store memory:`. Nothing here waits, so that each call is one step of the event loop
+and atomic; it belongs to one loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from runtime.errors import FenceLost, StoreError
+from runtime.events import DELTAS, Event, Record
+from runtime.journal import Begun, Opening, Session, Started
+from runtime.journal.changes import (
+    Draft,
+    Standing,
+    Unstorable,
+    advance,
+    attempt_or_refusal,
+    confirm_repeat,
+    decoded,
+    drafts_of,
+    is_repeat,
+    records_of,
+)
+from runtime.run import RunRecord
+
+
+class MemoryJournal:
+    """A `Journal` that keeps its facts until it is forgotten; closing and opening it again is a restart."""
+
+    def __init__(self, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000):
+        self._clock = clock
+        self._closed = False
+        self._sessions: dict[tuple[str, str, str], Session] = {}
+        self._owners: dict[str, tuple[str, str]] = {}
+        self._threads: dict[str, list[str]] = {}
+        self._runs: dict[str, RunRecord] = {}
+        self._records: dict[str, list[Record]] = {}
+        self._contents: dict[str, bytes] = {}
+
+    async def open(self) -> None:
+        """Accept work (again)."""
+        self._closed = False
+
+    async def close(self) -> None:
+        """Refuse every further call; the facts stay for the next `open`."""
+        self._closed = True
+
+    async def begin_run(self, opening: Opening) -> Begun:
+        """See the port."""
+        self._require_open()
+        drafts = drafts_of(opening.events)
+        answer = attempt_or_refusal(opening, self._standing(opening))
+        if not isinstance(answer, int):
+            return answer
+        asked = replace(opening.run, attempt=answer)
+        if asked.run_id in self._runs:
+            raise Unstorable(f"There is a run {asked.run_id} already.")
+        run = advance(asked, len(drafts), drafts, opening.occurred_at)
+        self._owners.setdefault(run.thread_id, (run.tenant_id, run.owner_id))
+        if opening.session is not None:
+            self._sessions.setdefault(_key(opening.session), opening.session)
+        self._threads.setdefault(run.thread_id, []).append(run.run_id)
+        self._records[run.run_id] = []
+        self._add_contents(opening.contents)
+        return Started(run, self._commit(run, drafts, opening.occurred_at))
+
+    async def append(
+        self, run_id: str, fence: int, expected_seq: int, events: Sequence[Event], occurred_at: int
+    ) -> list[Record]:
+        """See the port."""
+        self._require_open()
+        drafts = drafts_of(events)
+        run = self._runs.get(run_id)
+        if run is None:
+            raise FenceLost(f"There is no run {run_id}.")
+        end = expected_seq + len(drafts)
+        if is_repeat(run, run.last_seq, fence, expected_seq, len(drafts)):
+            stored = [record for record in self._records[run_id] if expected_seq < record.seq <= end]
+            confirm_repeat(run, stored, drafts)
+            return [_as_read(record) for record in stored]
+        return self._commit(advance(run, end, drafts, occurred_at), drafts, occurred_at)
+
+    async def put_contents(self, contents: dict[str, bytes]) -> None:
+        """See the port."""
+        self._require_open()
+        self._add_contents(contents)
+
+    async def content(self, digest: str) -> bytes | None:
+        """See the port."""
+        self._require_open()
+        return self._contents.get(digest)
+
+    async def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
+        """See the port."""
+        self._require_open()
+        run = self._runs.get(run_id)
+        if run is None or run.is_over:
+            return None
+        self._runs[run_id] = replace(run, fence=run.fence + 1, executor_instance_id=executor_instance_id)
+        return self._runs[run_id]
+
+    async def find_run(self, run_id: str) -> RunRecord | None:
+        """See the port."""
+        self._require_open()
+        return self._runs.get(run_id)
+
+    async def find_session(self, tenant_id: str, owner_id: str, session_id: str) -> Session | None:
+        """See the port."""
+        self._require_open()
+        return self._sessions.get((tenant_id, owner_id, session_id))
+
+    async def active_runs(self) -> list[RunRecord]:
+        """See the port."""
+        self._require_open()
+        return [run for run in self._runs.values() if not run.is_over]
+
+    async def read(self, run_id: str, after: int, limit: int) -> list[Record]:
+        """See the port."""
+        self._require_open()
+        start = max(after, 0)
+        return [_as_read(record) for record in self._records.get(run_id, [])[start : start + limit]]
+
+    async def read_thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
+        """See the port."""
+        self._require_open()
+        found: list[tuple[RunRecord, list[Record]]] = []
+        for run in self._runs_of(thread_id):
+            if run.base + run.last_seq > after:
+                behind = [record for record in self._records[run.run_id] if run.base + record.seq > after]
+                shown = [r for r in behind if not run.is_over or type(r.event) not in DELTAS]
+                found.append((run, [_as_read(record) for record in shown]))
+        return found
+
+    async def healthy(self) -> None:
+        """See the port."""
+        self._require_open()
+
+    def _standing(self, opening: Opening) -> Standing:
+        run = opening.run
+        session = None if opening.session is None else self._sessions.get(_key(opening.session))
+        named = [r for r in self._runs_of(run.thread_id) if r.client_run_id == run.client_run_id]
+        same = [r for r in named if r.input_digest == run.input_digest]
+        active = [r for r in self._runs_of(run.thread_id) if not r.is_over]
+        read = self._runs_of(run.thread_id if session is None else session.thread_id)
+        return Standing(
+            owner=self._owners.get(run.thread_id),
+            session=session,
+            same=max(same, key=lambda r: r.attempt, default=None),
+            named=named[-1] if named else None,
+            active=active[0] if active else None,
+            position=read[-1].base + read[-1].last_seq if read else 0,
+        )
+
+    def _commit(self, run: RunRecord, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
+        records = records_of(run.run_id, run.last_seq - len(drafts), drafts, occurred_at, self._clock())
+        self._records[run.run_id] += records
+        self._runs[run.run_id] = run
+        return records
+
+    def _runs_of(self, thread_id: str) -> list[RunRecord]:
+        return [self._runs[run_id] for run_id in self._threads.get(thread_id, [])]
+
+    def _add_contents(self, contents: dict[str, bytes]) -> None:
+        for digest, data in contents.items():
+            self._contents.setdefault(digest, bytes(data))
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError("The journal is closed.", code="store_closed")
+
+
+def _key(session: Session) -> tuple[str, str, str]:
+    return session.tenant_id, session.owner_id, session.session_id
+
+
+def _as_read(record: Record) -> Record:
+    """The record with an event of its own, so that no reader can change what is stored."""
+    return replace(record, event=decoded(record.run_id, record.seq, record.event_type, record.payload))

@@ -1,0 +1,72 @@
+"""Rows of SQLite, to and from the port's values. Pure; which statement a row comes from is not its business."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+import orjson
+
+from runtime.errors import StoreError
+from runtime.events import Record
+from runtime.journal import Session
+from runtime.journal.changes import Unstorable, decoded
+from runtime.run import RunRecord
+
+_RUN_FIELDS = tuple(f.name for f in fields(RunRecord))
+_SESSION_FIELDS = tuple(f.name for f in fields(Session))
+_JSON_FIELDS = ("error", "usage")
+
+
+def run_of(row: sqlite3.Row) -> RunRecord:
+    """A run from a whole row of `runs`. Raises StoreError if it cannot be read."""
+    members: dict[str, Any] = {name: row[name] for name in _RUN_FIELDS}
+    for name in _JSON_FIELDS:
+        if members[name] is not None:
+            members[name] = _json_of(members, name)
+    return RunRecord(**members)
+
+
+def row_of(run: RunRecord) -> dict[str, Any]:
+    """A run as named parameters. Raises Unstorable if its error or usage is not JSON."""
+    row: dict[str, Any] = {name: getattr(run, name) for name in _RUN_FIELDS}
+    for name in _JSON_FIELDS:
+        if row[name] is not None:
+            try:
+                row[name] = orjson.dumps(row[name])
+            except orjson.JSONEncodeError as error:
+                raise Unstorable(f"The run's {name} cannot be stored as JSON: {error}.") from error
+    return row
+
+
+def _json_of(members: dict[str, Any], name: str) -> Any:
+    try:
+        return orjson.loads(members[name])
+    except orjson.JSONDecodeError as error:
+        raise StoreError(f"The {name} of run {members['run_id']} cannot be read.", code="store_corrupt") from error
+
+
+def session_of(row: sqlite3.Row) -> Session:
+    """A session from a whole row of `sessions`."""
+    return Session(**{name: row[name] for name in _SESSION_FIELDS})
+
+
+def stored_records(run_id: str, rows: Iterable[sqlite3.Row]) -> list[Record]:
+    """The records of one run from rows of `events_of_run`. Raises StoreError for a payload that cannot be read."""
+    return [
+        Record(
+            run_id,
+            seq,
+            root_seq,
+            event_type,
+            decoded(run_id, seq, event_type, payload),
+            payload,
+            checksum.hex(),
+            occurred_at,
+            recorded_at,
+            schema_version,
+        )
+        for seq, root_seq, event_type, payload, checksum, occurred_at, recorded_at, schema_version in rows
+    ]

@@ -1,0 +1,238 @@
+"""The write side of a SQLite journal: what happens inside the one writing transaction.
+
+It belongs to the commit thread and is called by nobody else. Rows of a group are gathered and inserted together, the
+records of active runs are kept at hand: nobody else changes what is in them, since the store is locked. A group that
+fails is halved and tried again, until the row that cannot be stored is alone with its error.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from runtime.errors import AguiBridgeError, FenceLost
+from runtime.events import SCHEMA_VERSION, Record
+from runtime.journal import Begun, Opening, Started
+from runtime.journal.changes import (
+    Draft,
+    Standing,
+    advance,
+    attempt_or_refusal,
+    confirm_repeat,
+    is_repeat,
+    moves,
+    records_of,
+)
+from runtime.journal.group import Job
+from runtime.journal.queries import load
+from runtime.journal.sqlite_connection import FOREIGN, translated
+from runtime.journal.sqlite_rows import row_of, run_of, session_of, stored_records
+from runtime.run import RunRecord
+
+_SQL = load("sqlite")
+
+
+class _Held:
+    """An active run at hand. `last_seq` runs ahead of the record's, which is made anew only when more changes."""
+
+    __slots__ = ("changed", "last_seq", "run", "run_no")
+
+    def __init__(self, run_no: int, run: RunRecord):
+        self.run_no = run_no
+        self.run = run
+        self.last_seq = run.last_seq
+        self.changed = False
+
+
+class SqliteWriter:
+    """Commits groups of jobs; the jobs' work is made of this object's other methods."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], int]):
+        self._connection = connection
+        self._clock = clock
+        self._now = 0
+        self._held: dict[str, _Held] = {}
+        self._rows: list[tuple[Any, ...]] = []
+        self._touched: dict[int, _Held] = {}
+
+    def commit(self, jobs: Sequence[Job[Any]]) -> None:
+        """Do the jobs in one transaction; each has its result or its error afterwards."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except FOREIGN as error:
+            for job in jobs:
+                job.error = translated(error)
+            return
+        self._now = self._clock()
+        try:
+            for job in jobs:
+                self._do(job)
+            self._flush()
+            self._connection.execute("COMMIT")
+        except FOREIGN as error:
+            self._roll_back()
+            if len(jobs) == 1:
+                jobs[0].error = translated(error)
+                return
+            middle = len(jobs) // 2
+            self.commit(jobs[:middle])
+            self.commit(jobs[middle:])
+
+    def begin_run(self, opening: Opening, drafts: Sequence[Draft]) -> Begun:
+        """The port's `begin_run`."""
+        self._flush()
+        answer = attempt_or_refusal(opening, standing := self._standing(opening))
+        if not isinstance(answer, int):
+            return answer
+        run = advance(replace(opening.run, attempt=answer), len(drafts), drafts, opening.occurred_at)
+        row = row_of(run)
+        if standing.owner is None:
+            self._execute("add_thread", run.thread_id, run.tenant_id, run.owner_id, run.created_at)
+        if (new := opening.session) is not None and standing.session is None:
+            key = (new.tenant_id, new.owner_id, new.session_id)
+            self._execute("add_session", *key, new.thread_id, new.agent_id, new.title, new.created_at)
+        run_no = self._connection.execute(_SQL["add_run"], row).lastrowid
+        if run_no is None:
+            raise sqlite3.InternalError("The new run has no number.")
+        self.put_contents(opening.contents)
+        held = _Held(run_no, run)
+        if not run.is_over:
+            self._held[run.run_id] = held
+        return Started(run, self._add_events(held, 0, drafts, opening.occurred_at))
+
+    def append(
+        self, run_id: str, fence: int, expected_seq: int, drafts: Sequence[Draft], occurred_at: int
+    ) -> list[Record]:
+        """The port's `append`."""
+        held = self._find(run_id)
+        if held is None:
+            raise FenceLost(f"There is no run {run_id}.")
+        count = len(drafts)
+        if is_repeat(held.run, held.last_seq, fence, expected_seq, count):
+            stored = self._stored(run_id, expected_seq, count)
+            confirm_repeat(held.run, stored, drafts)
+            return stored
+        end = expected_seq + count
+        if moves(drafts):
+            self._change(held, advance(held.run, end, drafts, occurred_at))
+        elif drafts:
+            held.last_seq = end
+            self._touched[held.run_no] = held
+        return self._add_events(held, expected_seq, drafts, occurred_at)
+
+    def put_contents(self, contents: dict[str, bytes]) -> None:
+        """The port's `put_contents`."""
+        if contents:
+            self._connection.executemany(_SQL["put_content"], contents.items())
+
+    def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
+        """The port's `take_over`."""
+        held = self._find(run_id)
+        if held is None or held.run.is_over:
+            return None
+        fence = held.run.fence + 1
+        run = replace(held.run, fence=fence, executor_instance_id=executor_instance_id, last_seq=held.last_seq)
+        self._change(held, run)
+        return run
+
+    def _do(self, job: Job[Any]) -> None:
+        # Work refuses before it writes, so that a refusal leaves nothing behind in the transaction.
+        job.error = None
+        try:
+            job.result = job.work()
+        except AguiBridgeError as error:
+            job.error = error
+
+    def _change(self, held: _Held, run: RunRecord) -> None:
+        row_of(run)
+        held.run, held.last_seq, held.changed = run, run.last_seq, True
+        self._touched[held.run_no] = held
+
+    def _add_events(self, held: _Held, after: int, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
+        records = records_of(held.run.run_id, after, drafts, occurred_at, self._now)
+        run_no, tenant_id = held.run_no, held.run.tenant_id
+        self._rows += [
+            (
+                run_no,
+                record.seq,
+                record.root_seq,
+                record.event_type,
+                occurred_at,
+                self._now,
+                record.payload,
+                draft.checksum,
+                SCHEMA_VERSION,
+                tenant_id,
+            )
+            for record, draft in zip(records, drafts, strict=True)
+        ]
+        return records
+
+    def _flush(self) -> None:
+        """Write what was gathered, so that statements see it."""
+        if self._rows:
+            self._connection.executemany(_SQL["append_event"], self._rows)
+            self._rows.clear()
+        if not self._touched:
+            return
+        moved: list[tuple[int, int]] = []
+        for held in self._touched.values():
+            if not held.changed:
+                moved.append((held.last_seq, held.run_no))
+                continue
+            self._connection.execute(_SQL["change_run"], row_of(replace(held.run, last_seq=held.last_seq)))
+            held.changed = False
+            if held.run.is_over:
+                self._held.pop(held.run.run_id, None)
+        self._connection.executemany(_SQL["move_run"], moved)
+        self._touched.clear()
+
+    def _roll_back(self) -> None:
+        # What cannot be rolled back makes the next BEGIN fail, which reports it.
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
+        self._rows.clear()
+        self._touched.clear()
+        self._held.clear()
+
+    def _find(self, run_id: str) -> _Held | None:
+        held = self._held.get(run_id)
+        if held is None:
+            self._flush()
+            row = self._execute("find_run", run_id)
+            if row is None:
+                return None
+            held = _Held(row["run_no"], run_of(row))
+            if not held.run.is_over:
+                self._held[run_id] = held
+        return held
+
+    def _stored(self, run_id: str, after: int, count: int) -> list[Record]:
+        self._flush()
+        return stored_records(run_id, self._connection.execute(_SQL["events_of_run"], (run_id, after, count)))
+
+    def _standing(self, opening: Opening) -> Standing:
+        run, new = opening.run, opening.session
+        owner = self._execute("thread_owner", run.thread_id)
+        row = None if new is None else self._execute("find_session", new.tenant_id, new.owner_id, new.session_id)
+        session = None if row is None else session_of(row)
+        read = run.thread_id if session is None else session.thread_id
+        position = self._execute("thread_position", read)
+        return Standing(
+            owner=None if owner is None else (owner["tenant_id"], owner["owner_id"]),
+            session=session,
+            same=self._run("newest_same_run", run.thread_id, run.client_run_id, run.input_digest),
+            named=self._run("newest_named_run", run.thread_id, run.client_run_id),
+            active=self._run("active_run_of_thread", run.thread_id),
+            position=0 if position is None else position[0],
+        )
+
+    def _run(self, query: str, *values: object) -> RunRecord | None:
+        row = self._execute(query, *values)
+        return None if row is None else run_of(row)
+
+    def _execute(self, query: str, *values: Any) -> sqlite3.Row | None:
+        return self._connection.execute(_SQL[query], values).fetchone()

@@ -1,0 +1,215 @@
+"""The tail: live reading of the journal within one process.
+
+The engine publishes what was committed; readers pull from behind a cursor of their own. Recent records of a live run
+are kept in a ring; whatever fell out of it, and runs that are not live here, are read from the journal. A reader
+costs a cursor and, while it waits, a future: there is no queue per reader, so a slow one holds no memory and slows
+nobody. Nothing is skipped: a gap stops the reader.
+
+The supervisor opens a run here *before* it begins in the store (nobody can then find it in the store and not here),
+and closes it when its life in this process ends. Everything happens on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from runtime.errors import InvalidCursor, NotFound, StoreError
+from runtime.events import TERMINAL, Record
+from runtime.journal import Journal
+
+RING = 1024
+"""How many recent records of a live run are kept."""
+
+PAGE = 512
+"""The most records that a reader gets at once."""
+
+_TERMINAL_TYPES = frozenset(cls.event_type for cls in TERMINAL)
+
+
+class _Channel:
+    """A run that is live in this process: its recent records, without gaps, and who waits for the next."""
+
+    def __init__(self, ring: int):
+        self.recent: deque[Record] = deque(maxlen=ring)
+        self.last: int | None = None
+        self.over = False
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def publish(self, records: Sequence[Record]) -> None:
+        fresh = [record for record in records if self.last is None or record.seq > self.last]
+        if not fresh:
+            return
+        if self.last is not None and fresh[0].seq != self.last + 1:
+            # What lies between is in the store; readers fetch it from there.
+            self.recent.clear()
+        self.recent.extend(fresh)
+        self.last = fresh[-1].seq
+        self.wake()
+
+    def covers(self, after: int) -> bool:
+        """Whether everything that was published behind `after` is in the ring."""
+        if self.last is None:
+            return False
+        return after >= self.last or self.recent[0].seq <= after + 1
+
+    def behind(self, after: int, limit: int) -> list[Record]:
+        """What the ring has behind `after`, which it covers."""
+        if self.last is None or after >= self.last:
+            return []
+        start = after + 1 - self.recent[0].seq
+        return [self.recent[index] for index in range(start, min(start + limit, len(self.recent)))]
+
+    def wake(self) -> None:
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()
+
+    async def wait(self) -> None:
+        """Return when something was published or the run's life here ended."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        try:
+            await future
+        finally:
+            self._waiting.discard(future)
+
+
+class Tail:
+    """All live runs of this process and their readers."""
+
+    def __init__(self, journal: Journal, *, ring: int = RING, page: int = PAGE):
+        self._journal = journal
+        self._ring = ring
+        self._page = page
+        self._channels: dict[str, _Channel] = {}
+        self._readers: dict[str, int] = {}
+        self.on_readers_changed: Callable[[str, int], None] | None = None
+        """Called with a run's id and the number of its open cursors whenever that number changes."""
+
+    def opened(self, run_id: str) -> None:
+        """The run is, or is about to be, at work in this process."""
+        self._channels.setdefault(run_id, _Channel(self._ring))
+
+    def publish(self, run_id: str, records: Sequence[Record]) -> None:
+        """These records of the run, in order, were committed. Repeated ones are ignored, as are runs not opened."""
+        channel = self._channels.get(run_id)
+        if channel is not None:
+            channel.publish(records)
+
+    def closed(self, run_id: str) -> None:
+        """The run's life in this process is over: readers get the rest and then the end, or learn that it goes on."""
+        channel = self._channels.pop(run_id, None)
+        if channel is not None:
+            channel.over = True
+            channel.wake()
+
+    def follow(self, run_id: str, after: int) -> Cursor:
+        """A reader of everything behind `after`; the caller closes it."""
+        self._count(run_id, 1)
+        return Cursor(self, run_id, after)
+
+    def readers(self, run_id: str) -> int:
+        """The number of the run's open cursors in this process."""
+        return self._readers.get(run_id, 0)
+
+    def _count(self, run_id: str, change: int) -> None:
+        count = self.readers(run_id) + change
+        if count:
+            self._readers[run_id] = count
+        else:
+            self._readers.pop(run_id, None)
+        if self.on_readers_changed is not None:
+            self.on_readers_changed(run_id, count)
+
+    async def _is_at_end(self, run_id: str, after: int) -> bool:
+        """Whether a run that is not live here ends at `after`. Raises as `Cursor.next` does."""
+        run = await self._journal.find_run(run_id)
+        if run is None:
+            raise NotFound
+        if not run.is_over:
+            raise StoreError(f"Run {run_id} is not at work in this process.", code="run_elsewhere")
+        if after > run.last_seq:
+            raise InvalidCursor
+        return after == run.last_seq
+
+
+class Cursor:
+    """One reader's place in one run. `after` is the seq of the last record given."""
+
+    def __init__(self, tail: Tail, run_id: str, after: int):
+        self._tail = tail
+        self._channel = tail._channels.get(run_id)
+        self._at_end = False
+        self._open = True
+        self.run_id = run_id
+        self.after = after
+
+    async def next(self) -> list[Record]:
+        """All records that are ready, at least one, waiting for it if need be; [] when the run is over and all given.
+
+        Raises StoreError `run_elsewhere` (the run is not over, but not at work here), `journal_gap`,
+        `cursor_closed`; NotFound, InvalidCursor.
+        """
+        while not self._at_end:
+            if not self._open:
+                raise StoreError("The cursor was closed.", code="cursor_closed")
+            # The ring of a run that has just ended is still good for what it holds.
+            channel = self._tail._channels.get(self.run_id, self._channel)
+            records = await (self._from_store() if channel is None else self._from_channel(channel))
+            if records:
+                self._advance(records)
+                return records
+        return []
+
+    def close(self) -> None:
+        """Stop reading; harmless when done already."""
+        if self._open:
+            self._open = False
+            if self._channel is not None:
+                self._channel.wake()
+            self._tail._count(self.run_id, -1)
+
+    async def _from_store(self) -> list[Record]:
+        records = await self._page()
+        if not records:
+            self._at_end = await self._tail._is_at_end(self.run_id, self.after)
+        return records
+
+    async def _from_channel(self, channel: _Channel) -> list[Record]:
+        """What is ready; nothing after waiting, or when only the store knows how it goes on."""
+        self._channel = channel
+        published = channel.last
+        if published is not None and self.after >= published:
+            await self._wait(channel)
+            return []
+        if channel.covers(self.after):
+            return channel.behind(self.after, self._tail._page)
+        records = await self._page()
+        if not records and published is not None:
+            raise self._gap()
+        if not records and channel.last is None:
+            await self._wait(channel)
+        return records
+
+    async def _wait(self, channel: _Channel) -> None:
+        if channel.over:
+            self._channel = None
+        else:
+            await channel.wait()
+
+    async def _page(self) -> list[Record]:
+        return await self._tail._journal.read(self.run_id, self.after, self._tail._page)
+
+    def _advance(self, records: Sequence[Record]) -> None:
+        first, last = records[0].seq, records[-1].seq
+        if first != self.after + 1 or last - first + 1 != len(records):
+            raise self._gap()
+        self.after = last
+        # Nothing follows a terminal event: its reader need not ask again.
+        self._at_end = records[-1].event_type in _TERMINAL_TYPES
+
+    def _gap(self) -> StoreError:
+        return StoreError(f"The journal of run {self.run_id} has a gap behind {self.after}.", code="journal_gap")

@@ -1,0 +1,30 @@
+"""The model port: a name, a dialect, and a stream of raw chunks.
+
+A model waits (it talks to a provider); what it says is turned into sampling events by its dialect, which does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from runtime.canonical import JsonObject
+from runtime.dialects import Dialect
+
+
+class Model(Protocol):
+    """Anything that can answer a request in one of our dialects."""
+
+    name: str
+    """What the provider calls the model."""
+    provider: str
+    """Who issues signatures and counts tokens (`openai`, `anthropic`, …)."""
+    dialect: Dialect
+
+    def stream(self, request: JsonObject) -> AsyncGenerator[JsonObject, None]:
+        """One attempt: the response's chunks as dicts, `dialects.DONE` for `[DONE]`.
+
+        Raises ProviderError, classified (`code`, `retryable`, `retry_after_s`); never retries by itself.
+        Closing the generator ends the request.
+        """
+        ...

@@ -1,0 +1,41 @@
+"""What the runtime is asked to do: one run, on one thread, with these first facts.
+
+Pure. A front (AG-UI, the native API) reconciles what its client says with the thread and hands over a `RunRequest`;
+nothing below it knows what the client's protocol was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from runtime.authority import Principal
+from runtime.canonical import Json, JsonObject
+from runtime.events import Event
+from runtime.items import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run to begin.
+
+    `base` is the thread position that was read. `facts` follow `run.started` in the same transaction (messages taken
+    in, forks, answers). Without `call_model` the run succeeds at once: there is nothing to say. `client_tools` are
+    performed by the client; `snapshots` names what the front restates in its opening stream.
+    """
+
+    principal: Principal
+    agent_id: str
+    session_id: str
+    client_run_id: str
+    input_digest: str
+    base: int
+    facts: list[Event]
+    call_model: bool
+    snapshots: list[str] = field(default_factory=list[str])
+    client_tools: list[ToolSpec] = field(default_factory=list[ToolSpec])
+    context: list[JsonObject] = field(default_factory=list[JsonObject])
+    forwarded_props: Json = None
+    options: JsonObject = field(default_factory=dict[str, Json])
+    repeatable: bool = False
+    cancel_when_unread: bool = True
+    parent_run_id: str | None = None

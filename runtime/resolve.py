@@ -1,0 +1,23 @@
+"""From a model's name to a model: the one place that knows which kinds there are."""
+
+from __future__ import annotations
+
+from runtime.errors import ConfigurationError
+from runtime.models import Model
+from runtime.providers import model_from_string
+from runtime.scripted import ScriptedModel
+
+
+def resolve_model(model: Model | str | None) -> Model:
+    """The model itself, or the one that a string names: `scripted`, or `KIND:NAME` as `providers` knows them.
+
+    Raises ConfigurationError, which lists what there is.
+    """
+    if model is None:
+        raise ConfigurationError(
+            "This agent has no model: give Agent(model=…), --model or AGUI_BRIDGE_MODEL, for example "
+            "openai-chat:gpt-5-mini, or scripted for one that needs no key."
+        )
+    if not isinstance(model, str):
+        return model
+    return ScriptedModel() if model == "scripted" else model_from_string(model)

@@ -1,0 +1,113 @@
+"""The writing end of one run: gives its events to the journal in order, a batch at a time, and lets readers see what
+was committed, never anything else.
+
+It waits for the journal, knows nothing of models or tools. What is ready while a batch is being committed goes into
+the next one; at most `max_uncommitted` events are on their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from runtime.journal.tail import Tail
+
+from runtime.errors import AguiBridgeError, StoreError
+from runtime.events import Event
+from runtime.journal import Journal
+from runtime.run import RunRecord
+from runtime.system import Clock
+from runtime.thread import Thread
+
+log = logging.getLogger("agui_bridge.journal")
+
+
+class RunLog:
+    """Appends for one run under one fence, behind what the run has already."""
+
+    def __init__(
+        self, run: RunRecord, thread: Thread, journal: Journal, tail: Tail, clock: Clock, max_uncommitted: int
+    ) -> None:
+        self._run = run
+        self._thread = thread
+        self._journal = journal
+        self._tail = tail
+        self._clock = clock
+        self._max_uncommitted = max_uncommitted
+        self._seq = run.last_seq
+        self._committed = run.last_seq
+        self._ready: list[Event] = []
+        self._pump: asyncio.Task[None] | None = None
+        self._progress: asyncio.Future[None] | None = None
+        self._failure: AguiBridgeError | None = None
+        self._ended = False
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the writer must wait for room before it makes more events."""
+        return self._seq - self._committed >= self._max_uncommitted
+
+    def emit(self, events: Sequence[Event]) -> None:
+        """Hand over the next events. They are folded into the thread now, and seen by readers once committed.
+
+        After the end nothing is taken: work that ignored its cancellation speaks to nobody.
+        """
+        if self._ended:
+            return
+        for event in events:
+            self._seq += 1
+            self._thread.apply(self._run.run_id, self._run.base, self._seq, event)
+        self._ready += events
+        if self._pump is None and self._ready:
+            self._pump = asyncio.create_task(self._write())
+
+    def end(self, events: Sequence[Event]) -> None:
+        """Hand over the last events."""
+        self.emit(events)
+        self._ended = True
+
+    async def room(self) -> None:
+        """Return when there is room for more. Raises what the journal raised."""
+        while self.crowded and self._failure is None:
+            await self._next_commit()
+        self._check()
+
+    async def flush(self) -> None:
+        """Return when everything handed over is committed. Raises what the journal raised."""
+        while self._committed < self._seq and self._failure is None:
+            await self._next_commit()
+        self._check()
+
+    async def _next_commit(self) -> None:
+        if self._progress is None:
+            self._progress = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._progress)
+
+    async def _write(self) -> None:
+        try:
+            while self._ready and self._failure is None:
+                batch, self._ready = self._ready, []
+                records = await self._journal.append(
+                    self._run.run_id, self._run.fence, self._committed, batch, self._clock.now()
+                )
+                self._committed += len(records)
+                self._tail.publish(self._run.run_id, records)
+                self._wake()
+        except AguiBridgeError as failure:
+            self._failure = failure
+        except Exception as bug:
+            log.exception("appending to run %s failed", self._run.run_id)
+            self._failure = StoreError(f"The journal failed unexpectedly: {type(bug).__name__}.")
+        finally:
+            self._pump = None
+            self._wake()
+
+    def _wake(self) -> None:
+        progress, self._progress = self._progress, None
+        if progress is not None and not progress.done():
+            progress.set_result(None)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure

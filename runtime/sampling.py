@@ -1,0 +1,408 @@
+"""The sampling loop, as an object that waits for nothing.
+
+It is told what the model or a tool did; it answers with the events to commit and, asked for `next()`, with what is to
+be done: call the model, run tools, or finish. The engine above does the waiting; dialects below turn a provider's
+chunks into the samples that are fed here. It knows no provider, no clock, no journal.
+
+The rules that live here and nowhere else:
+
+1. Deltas are provisional. By the time of `completed` each must be covered by its commit point; if not, the round
+   fails, nothing of it enters history and nothing is executed.
+2. Only `completed` commits: calls that a decoder committed earlier wait here until the round is complete.
+3. Arguments cut by a length limit are never repaired: no call of that round is committed.
+4. A completed round with committed calls is a working message and the loop goes on; without, it is the final response.
+   What a provider says of its own finality is kept, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import orjson
+
+from runtime import events as e
+from runtime import samples as s
+from runtime.canonical import JsonObject, digest
+from runtime.errors import AguiBridgeError, ProtocolError, ProviderError
+from runtime.items import Content
+from runtime.parts import (
+    REASONING,
+    REFUSAL,
+    TEXT,
+    TOOL_CALL,
+    Boundary,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    PartStream,
+)
+
+WORKING = "working_message"
+FINAL = "final_response"
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model; `round` counts from 1."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Judge and execute these committed calls, then say what came of each."""
+
+    calls: list[e.ToolCallCommitted]
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """The run is done. `pending` are the frontend calls that wait for the client."""
+
+    pending: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The run failed."""
+
+    error: AguiBridgeError
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A budget is used up: the run is stopped on purpose."""
+
+    reason: str
+
+
+Step: TypeAlias = CallModel | RunTools | Succeed | Fail | Stop
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call of the present round."""
+
+    tool_call_id: str
+    provider_call_id: str
+    name: str
+    streamed: list[str] = field(default_factory=list[str])
+    committed: s.ToolCallCommitted | None = None
+
+
+@dataclass(slots=True)
+class _Round:
+    """What the present round has said so far."""
+
+    number: int
+    calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
+    parts: list[JsonObject] = field(default_factory=list[JsonObject])
+    uncovered_text: bool = False
+    spoke: bool = False
+    refused: bool = False
+    phase: str | None = None
+
+
+class Sampling:
+    """The loop of one run.
+
+    `target` says who performs a tool (`server`, `client` or `nobody`), `taken` are the call ids of the thread,
+    `mint` makes a new id with the given prefix.
+    """
+
+    def __init__(
+        self,
+        *,
+        message_id: str,
+        provider: str,
+        target: Callable[[str], str],
+        taken: set[str],
+        mint: Callable[[str], str],
+        max_rounds: int,
+    ) -> None:
+        self.message_id = message_id
+        self.usage: list[JsonObject] = []
+        self._provider = provider
+        self._target = target
+        self._taken = taken
+        self._mint = mint
+        self._max_rounds = max_rounds
+        self._parts = PartStream()
+        self._rounds = 0
+        self._round: _Round | None = None
+        self._waiting: dict[str, e.ToolCallCommitted] = {}
+        self._pending: list[str] = []
+        self._end: Succeed | Fail | None = None
+
+    # --- what is to be done ---------------------------------------------------------------------------------------
+
+    def next(self) -> Step:
+        """The next step. Does not change until something was fed."""
+        if self._end is not None:
+            return self._end
+        if self._waiting:
+            return RunTools(list(self._waiting.values()))
+        if self._pending:
+            return Succeed(self._pending)
+        if self._rounds >= self._max_rounds:
+            return Stop("max_rounds")
+        return CallModel(self._rounds + 1)
+
+    # --- what happened --------------------------------------------------------------------------------------------
+
+    def start(self) -> list[e.Event]:
+        """The assistant message begins."""
+        return [e.MessageStarted(self.message_id, "assistant")]
+
+    def round_started(self, model: str, request: JsonObject) -> list[e.Event]:
+        """The model is being asked."""
+        self._rounds += 1
+        self._round = _Round(self._rounds)
+        return [e.RoundStarted(self._rounds, model, self._provider, request)]
+
+    @property
+    def has_shown_something(self) -> bool:
+        """Whether the present round has shown anything: from then on it cannot be tried again."""
+        return self._round is not None and (self._round.spoke or bool(self._round.calls))
+
+    def feed(self, samples: Iterable[s.Sample], attempts: int = 1, model: str = "") -> list[e.Event]:
+        """The model said this. Returns provisional events, and with `completed` the commit of the round."""
+        out: list[e.Event] = []
+        for sample in samples:
+            if type(sample) is s.TextDelta:  # the hot one first
+                out += self._said(TEXT, sample.text)
+            elif isinstance(sample, s.Completed):
+                out += self._completed(sample, attempts, model)
+            else:
+                out += self._other(sample)
+        return out
+
+    def round_failed(self, error: AguiBridgeError) -> None:
+        """The round cannot be completed. Nothing of it enters history."""
+        self._round = None
+        self._end = Fail(error)
+
+    def tool_output(self, tool_call_id: str, result: Content, kind: str) -> list[e.Event]:
+        """A call has its one output; `kind` is one of `events.OUTPUT_KINDS`."""
+        call = self._waiting.pop(tool_call_id)
+        return [output_of(call.tool_call_id, call.tool_name, result, kind)]
+
+    # --- one sample each ------------------------------------------------------------------------------------------
+
+    def _said(self, kind: str, text: str) -> list[e.Event]:
+        round_ = self._open_round()
+        round_.spoke = True
+        if kind == REFUSAL:
+            round_.refused = True
+        if kind != REASONING:
+            round_.uncovered_text = True
+        return self._journaled(self._parts.append(kind, round_.number, text))
+
+    def _other(self, sample: s.Sample) -> list[e.Event]:
+        match sample:
+            case s.RefusalDelta(text):
+                return self._said(REFUSAL, text)
+            case s.ReasoningDelta(text):
+                return self._said(REASONING, text)
+            case s.ReasoningDone():
+                return self._reasoning_done(sample)
+            case s.AssistantMessageDone(phase):
+                round_ = self._open_round()
+                round_.uncovered_text = False
+                round_.phase = phase or round_.phase
+                return []
+            case s.ToolCallDelta():
+                return self._call_delta(sample)
+            case s.ToolCallCommitted():
+                return self._call_committed(sample)
+            case _:
+                return []
+
+    def _reasoning_done(self, sample: s.ReasoningDone) -> list[e.Event]:
+        round_ = self._open_round()
+        round_.spoke = True
+        flowing = self._parts.flowing == REASONING
+        boundaries = self._parts.end() if flowing else self._parts.whole(REASONING, round_.number)
+        return self._journaled(boundaries, sample)
+
+    def _call_delta(self, sample: s.ToolCallDelta) -> list[e.Event]:
+        round_ = self._open_round()
+        call = round_.calls.get(sample.key)
+        if call is None:
+            call = round_.calls[sample.key] = self._new_call(sample.name, sample.provider_call_id)
+        return self._call_text(round_, sample.key, call, sample.arguments)
+
+    def _call_text(self, round_: _Round, key: str, call: _Call, text: str) -> list[e.Event]:
+        if not call.name:  # a call without a name is never shown: nobody could say whose it is
+            return []
+        call.streamed.append(text)
+        out: list[e.Event] = []
+        for boundary in self._parts.call(key, round_.number, text):
+            match boundary:
+                case PartStarted(part_id, kind, _, index) if kind == TOOL_CALL:
+                    round_.parts.append({"part_id": part_id, "kind": kind})
+                    out.append(e.ToolCallStarted(self.message_id, part_id, index, call.tool_call_id, call.name))
+                case PartDelta(_, kind, _, delta) if kind == TOOL_CALL:
+                    if delta:
+                        out.append(e.ToolCallDelta(call.tool_call_id, delta))
+                case _:
+                    out += self._journaled([boundary])
+        return out
+
+    def _call_committed(self, sample: s.ToolCallCommitted) -> list[e.Event]:
+        round_ = self._open_round()
+        call = round_.calls.get(sample.key)
+        if call is None:
+            call = round_.calls[sample.key] = self._new_call(sample.name, sample.provider_call_id)
+        call.committed = sample
+        arguments = _arguments(sample)
+        streamed = "".join(call.streamed)
+        if arguments.startswith(streamed) and (len(arguments) > len(streamed) or not call.streamed):
+            return self._call_text(round_, sample.key, call, arguments[len(streamed) :])
+        return []
+
+    def _new_call(self, name: str, provider_call_id: str) -> _Call:
+        fits = bool(provider_call_id) and provider_call_id not in self._taken
+        tool_call_id = provider_call_id if fits else self._mint("call")
+        self._taken.add(tool_call_id)
+        return _Call(tool_call_id, provider_call_id, name)
+
+    # --- the commit -----------------------------------------------------------------------------------------------
+
+    def _completed(self, sample: s.Completed, attempts: int, model: str) -> list[e.Event]:
+        round_ = self._open_round()
+        usage = self._count(sample, model)
+        error = _why_not(round_, sample.finish)
+        if error is not None:
+            self.round_failed(error)
+            return []
+        out = self._journaled([*self._parts.end(), *self._parts.end_calls()])
+        calls = [self._commit(call) for call in round_.calls.values()]
+        out += calls
+        out.append(
+            e.RoundCompleted(
+                round=round_.number,
+                runtime_role=WORKING if calls else FINAL,
+                finish=sample.finish,
+                parts=round_.parts,
+                tool_call_ids=[call.tool_call_id for call in calls],
+                attempts=attempts,
+                usage=usage,
+                provider_response_id=sample.provider_response_id,
+                provider_phase=round_.phase,
+            )
+        )
+        self._round = None
+        for call in calls:
+            if call.target == "client" and not call.malformed:
+                self._pending.append(call.tool_call_id)
+            else:
+                self._waiting[call.tool_call_id] = call
+        if not calls:
+            self._end = Succeed([])
+        return out
+
+    def _commit(self, call: _Call) -> e.ToolCallCommitted:
+        sample = call.committed
+        assert sample is not None  # _why_not has refused the round otherwise
+        arguments = _arguments(sample)
+        return e.ToolCallCommitted(
+            tool_call_id=call.tool_call_id,
+            tool_name=sample.name,
+            arguments_json=arguments,
+            target=self._target(sample.name),
+            malformed=not is_object(arguments),
+            provider_call_id=sample.provider_call_id
+            if sample.provider_call_id and sample.provider_call_id != call.tool_call_id
+            else None,
+            opaque=sample.opaque,
+        )
+
+    def _count(self, sample: s.Completed, model: str) -> JsonObject | None:
+        if not sample.usage:
+            return None
+        usage: JsonObject = {"provider": self._provider, "model": sample.model or model, **sample.usage}
+        add_usage(self.usage, usage)
+        return usage
+
+    def _open_round(self) -> _Round:
+        if self._round is None:
+            raise ProtocolError("The provider's stream went on after its end.")
+        return self._round
+
+    def _journaled(self, boundaries: list[Boundary], done: s.ReasoningDone | None = None) -> list[e.Event]:
+        out: list[e.Event] = []
+        for boundary in boundaries:
+            match boundary:
+                case PartDelta(part_id, kind, index, delta):
+                    made = e.ReasoningDelta if kind == REASONING else e.MessageDelta
+                    out.append(made(self.message_id, part_id, index, delta))
+                case PartStarted(part_id, kind, _, index):
+                    if self._round is not None:
+                        self._round.parts.append({"part_id": part_id, "kind": kind})
+                    if kind == REASONING:
+                        out.append(e.ReasoningStarted(self.message_id, part_id, index))
+                case PartFinished(part_id, kind, index) if kind == REASONING:
+                    done = done or s.ReasoningDone()
+                    out.append(
+                        e.ReasoningCompleted(
+                            self.message_id,
+                            part_id,
+                            index,
+                            self._provider,
+                            done.signature,
+                            done.encrypted_value,
+                            done.opaque,
+                        )
+                    )
+                case _:
+                    pass
+        return out
+
+
+def output_of(tool_call_id: str, tool_name: str, result: Content, kind: str) -> e.ToolCallCompleted:
+    """The event of a call's one output."""
+    is_error = kind not in ("result", "client")
+    return e.ToolCallCompleted(tool_call_id, tool_name, result, digest(result), is_error, kind)
+
+
+def add_usage(totals: list[JsonObject], usage: JsonObject) -> None:
+    """Add one round's usage to the entry of its provider and model; counts that are unknown stay absent."""
+    for entry in totals:
+        if entry["provider"] == usage["provider"] and entry["model"] == usage["model"]:
+            for name in s.USAGE_COUNTS:
+                if name in usage:
+                    entry[name] = entry.get(name, 0) + usage[name]
+            return
+    totals.append(dict(usage))
+
+
+def _why_not(round_: _Round, finish: str) -> AguiBridgeError | None:
+    """Why this round does not commit, in the order in which the reasons count."""
+    if finish == "content_filter":
+        return ProviderError("The provider's content filter stopped the answer.", code="content_filter")
+    if finish == "length" and round_.calls:
+        return ProviderError("The answer was cut by its length limit within a tool call.", code="output_truncated")
+    if finish == "refusal" and not round_.refused:
+        return ProviderError("The model refused to answer.", code="refusal")
+    if round_.uncovered_text:
+        return ProtocolError("The provider streamed text but never completed the message.")
+    if any(call.committed is None for call in round_.calls.values()):
+        return ProtocolError("The provider streamed tool arguments but never completed the call.")
+    if not round_.spoke and not round_.calls:
+        return ProviderError("The model answered with nothing.", code="empty_response", retryable=True)
+    return None
+
+
+def _arguments(sample: s.ToolCallCommitted) -> str:
+    text = sample.arguments_json.strip()
+    return "{}" if text in ("", "null") else sample.arguments_json
+
+
+def is_object(arguments_json: str) -> bool:
+    try:
+        return isinstance(orjson.loads(arguments_json), dict)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        return False

@@ -1,0 +1,148 @@
+"""The difference between two states as RFC 6902 operations, and back.
+
+Pure. States are clean JSON (see `canonical.clean`). Two values are the same only if their canonical texts are: true is
+not 1, 1 is not 1.0, 0.0 is not -0.0, and null is not a missing member. So a state that was folded from deltas has the
+digest of the state that they were made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import copysign
+from typing import cast
+
+import jsonpatch
+import orjson
+
+from runtime.canonical import Json, JsonObject
+from runtime.errors import AguiBridgeError
+from runtime.events import StateDelta, StateSnapshot
+
+
+class PatchConflict(AguiBridgeError):
+    """The operations do not apply to this state."""
+
+    code = "patch_conflict"
+
+
+def diff(before: Json, after: Json) -> list[JsonObject]:
+    """The operations that turn `before` into `after`, none when they are the same; their values are shared with it.
+
+    Only `add`, `remove` and `replace` are used; applied in order, every path exists when its turn comes. Parts that
+    both states share as one object are not looked into.
+    """
+    operations: list[JsonObject] = []
+    _walk(before, after, "", operations)
+    return operations
+
+
+def apply(document: Json, operations: Sequence[Mapping[str, Json]], *, in_place: bool = False) -> Json:
+    """The state after the operations. Raises PatchConflict when one does not apply.
+
+    The document is copied first, which costs time with its size. With `in_place` it is changed itself: use the
+    result, because a new root replaces it, and discard it after PatchConflict, because earlier operations stay.
+    """
+    try:
+        return jsonpatch.apply_patch(document, operations, in_place=in_place)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+        raise PatchConflict(details={"reason": str(error)}) from error
+
+
+def change(before: Json, after: Json) -> StateSnapshot | StateDelta | None:
+    """The fact that an agent made `after` of `before`, in whichever form is the shorter JSON; None for no change.
+
+    What the fact holds is shared with `after`: change neither afterwards.
+    """
+    operations = diff(before, after)
+    if not operations:
+        return None
+    size = len(orjson.dumps(operations))
+    if not _has_json_of(size, after) and size > len(orjson.dumps(after)):
+        return StateSnapshot(snapshot=after, origin="agent")
+    return StateDelta(delta=operations)
+
+
+def _walk(before: Json, after: Json, path: str, operations: list[JsonObject]) -> None:
+    if before is after:
+        return
+    kind = before.__class__
+    if kind is after.__class__:
+        if kind is dict:
+            _walk_object(before, after, path, operations)
+            return
+        if kind is list:
+            _walk_list(before, after, path, operations)
+            return
+        if _same(before, after):
+            return
+    operations.append({"op": "replace", "path": path, "value": after})
+
+
+def _walk_object(before: JsonObject, after: JsonObject, path: str, operations: list[JsonObject]) -> None:
+    for key, value in before.items():
+        if key in after:
+            if value is not after[key]:
+                _walk(value, after[key], f"{path}/{_token(key)}", operations)
+        else:
+            operations.append({"op": "remove", "path": f"{path}/{_token(key)}"})
+    for key, value in after.items():
+        if key not in before:
+            operations.append({"op": "add", "path": f"{path}/{_token(key)}", "value": value})
+
+
+def _walk_list(before: list[Json], after: list[Json], path: str, operations: list[JsonObject]) -> None:
+    shorter = min(len(before), len(after))
+    start = 0
+    while start < shorter and _same(before[start], after[start]):
+        start += 1
+    end = 0
+    while end < shorter - start and _same(before[-1 - end], after[-1 - end]):
+        end += 1
+    for index in range(start, shorter - end):
+        _walk(before[index], after[index], f"{path}/{index}", operations)
+    first = shorter - end
+    for index in range(len(before) - end - 1, first - 1, -1):
+        operations.append({"op": "remove", "path": f"{path}/{index}"})
+    for index in range(first, len(after) - end):
+        operations.append({"op": "add", "path": f"{path}/{index}", "value": after[index]})
+
+
+def _same(before: Json, after: Json) -> bool:
+    if before is after:
+        return True
+    kind = before.__class__
+    if kind is not after.__class__:
+        return False
+    if kind is dict:
+        return before.keys() == after.keys() and all(map(_same, before.values(), [after[key] for key in before]))
+    if kind is list:
+        return len(before) == len(after) and all(map(_same, before, after))
+    if kind is float:
+        return before == after and copysign(1.0, before) == copysign(1.0, after)
+    return bool(before == after)
+
+
+def _token(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
+
+
+def _has_json_of(size: int, value: Json) -> bool:
+    """Whether the JSON of `value` is surely `size` bytes or longer; looks no further into it than it must."""
+    open_values: list[Json] = [value]
+    while open_values and size > 0:
+        item = open_values.pop()
+        if isinstance(item, dict):
+            members = cast("JsonObject", item)
+            size -= 1
+            for name, member in members.items():
+                size -= len(name) + 4
+                open_values.append(member)
+                if size <= 0:
+                    break
+        elif isinstance(item, list):
+            elements = cast("list[Json]", item)
+            size -= 1 + len(elements)
+            open_values.extend(elements[: max(size, 0)])
+        else:
+            size -= len(item) + 2 if isinstance(item, str) else 1
+    return size <= 0

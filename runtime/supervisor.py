@@ -1,0 +1,389 @@
+"""The supervisor: begins runs, stops them, follows them, and closes what a crash left behind.
+
+One per process, over one journal. It knows which runs are at work here (each an engine in a task of its own), keeps
+the folds of recent threads, and watches whether anybody still reads. It knows nothing of AG-UI or HTTP: a front
+reconciles histories and hands over a `RunRequest`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runtime import events as e
+from runtime.agent import Agent
+from runtime.authority import Principal, authorize
+from runtime.canonical import JsonObject, canonical, digest_of
+from runtime.ending import ending
+from runtime.engine import Engine, Limits
+from runtime.errors import AguiBridgeError, NotFound, ShuttingDown, StoreError
+from runtime.journal import Begun, Journal, Opening, Session, Started
+from runtime.journal.tail import Cursor, Tail
+from runtime.models import Model
+from runtime.request import RunRequest
+from runtime.run import CANCELLING, QUEUED, RunRecord
+from runtime.run_log import RunLog
+from runtime.system import Clock, Mint, SystemClock, mint_uuid7
+from runtime.thread import Thread
+from runtime.tools.execute import ThreadLimiter
+
+log = logging.getLogger("agui_bridge.supervisor")
+
+THREADS_KEPT = 256
+"""How many folds of idle threads stay in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """An agent with the model that was resolved for it."""
+
+    agent: Agent
+    model: Model
+
+
+@dataclass(slots=True)
+class _Live:
+    """A run at work in this process."""
+
+    run: RunRecord
+    engine: Engine
+    cancel_when_unread: bool
+    task: asyncio.Task[None] | None = None
+    grace: asyncio.Task[None] | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Supervisor:
+    """Begins, follows, stops and closes runs. `start` before, `drain` and `stop` after everything else."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        performers: Mapping[str, Performer],
+        *,
+        clock: Clock | None = None,
+        mint: Mint = mint_uuid7,
+        limits: Limits | None = None,
+        disconnect_grace_s: float = 10.0,
+    ) -> None:
+        self.journal = journal
+        self.performers = performers
+        self.tail = Tail(journal)
+        self.tail.on_readers_changed = self._readers_changed
+        self.instance_id = mint("exec")
+        self._clock = clock or SystemClock()
+        self._mint = mint
+        self._limits = limits or Limits()
+        self._grace_s = disconnect_grace_s
+        self._tool_threads = ThreadLimiter()
+        self._live: dict[str, _Live] = {}
+        self._live_threads: set[str] = set()
+        self._threads: OrderedDict[str, Thread] = OrderedDict()
+        self._draining = False
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the journal and close the runs that a crash left behind. Raises what the journal raises."""
+        await self.journal.open()
+        for run in await self.journal.active_runs():
+            await self._close_lost(run)
+
+    async def drain(self, patience_s: float) -> None:
+        """Begin no new runs; let those at work finish for so long, then give them up as interrupted."""
+        self._draining = True
+        await self._all_over(patience_s)
+        for live in list(self._live.values()):
+            live.engine.interrupt("shutdown")
+        await self._all_over(self._limits.stop_grace_s)
+
+    async def stop(self) -> None:
+        """Let go of the journal. What is still at work now is closed by the next start."""
+        for live in list(self._live.values()):
+            if live.task is not None:
+                live.task.cancel()
+        await self.journal.close()
+
+    @property
+    def draining(self) -> bool:
+        """Whether new runs are refused because the server is shutting down."""
+        return self._draining
+
+    async def _all_over(self, patience_s: float) -> None:
+        waiting = [asyncio.ensure_future(live.over.wait()) for live in self._live.values()]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=patience_s)
+            for wait in late:
+                wait.cancel()
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def session(self, principal: Principal, session_id: str) -> Session | None:
+        """The principal's session with this id, if there is one."""
+        session = await self.journal.find_session(principal.tenant_id, principal.id, session_id)
+        if session is not None:
+            authorize(principal, "run", session)
+        return session
+
+    async def run(self, principal: Principal, run_id: str) -> RunRecord:
+        """The run with this id. Raises NotFound if it is not the principal's, or is not there."""
+        run = await self.journal.find_run(run_id)
+        authorize(principal, "read", run)
+        if run is None:
+            raise NotFound
+        return run
+
+    def follow(self, run_id: str, after: int = 0) -> Cursor:
+        """A reader of the run's facts behind `after`; it is to be closed."""
+        return self.tail.follow(run_id, after)
+
+    def readers(self, run_id: str) -> int:
+        """How many readers the run has in this process."""
+        return self.tail.readers(run_id)
+
+    async def open(self, principal: Principal, session_id: str) -> tuple[Session | None, Thread]:
+        """The principal's session and its thread; for a session that is not there yet None and a new thread."""
+        session = await self.session(principal, session_id)
+        return session, (await self.thread(session.thread_id) if session else Thread(self._mint("thr")))
+
+    async def thread(self, thread_id: str) -> Thread:
+        """The fold of a thread, up to its last committed fact (or, while it runs here, its last fact)."""
+        thread = self._threads.get(thread_id) or Thread(thread_id)
+        if thread_id not in self._live_threads:
+            await self._read_up(thread)
+        self._keep(thread)
+        return thread
+
+    async def thread_as_of(self, run: RunRecord) -> Thread:
+        """A fold of its own of the thread as it was when `run` had taken its request in."""
+        thread = Thread(run.thread_id)
+        for each, records in await self.journal.read_thread(run.thread_id, 0):
+            if each.run_id == run.run_id:
+                _fold(thread, each, list(itertools.takewhile(_is_intake, records)))
+                break
+            _fold(thread, each, records)
+        return thread
+
+    async def _read_up(self, thread: Thread) -> None:
+        for run, records in await self.journal.read_thread(thread.thread_id, thread.position):
+            _fold(thread, run, records)
+
+    def _keep(self, thread: Thread) -> None:
+        self._threads[thread.thread_id] = thread
+        self._threads.move_to_end(thread.thread_id)
+        while len(self._threads) > THREADS_KEPT:
+            oldest = next(iter(self._threads))
+            if oldest in self._live_threads:
+                self._threads.move_to_end(oldest)
+                break
+            del self._threads[oldest]
+
+    # --- beginning ------------------------------------------------------------------------------------------------
+
+    async def begin(self, request: RunRequest, session: Session | None, thread: Thread) -> Begun:
+        """Begin a run on `thread`, as it was read; without a session one is made. See `Journal.begin_run`.
+
+        Raises ShuttingDown, NotFound for an agent that is not there, StoreError.
+        """
+        if self._draining:
+            raise ShuttingDown
+        performer = self.performers.get(request.agent_id)
+        if performer is None:
+            raise NotFound(f"There is no agent {request.agent_id!r}.")
+        now = self._clock.now()
+        contents, agent_digest, context_digest = _snapshots(request, performer)
+        run = self._record(request, thread.thread_id, now, agent_digest, context_digest)
+        created = None if session else _new_session(request, thread.thread_id, now)
+        opening = Opening(
+            run=run,
+            session=created,
+            events=_first_facts(request, thread, now),
+            occurred_at=now,
+            contents=contents,
+            repeatable=request.repeatable,
+        )
+        self.tail.opened(run.run_id)  # before it is in the store: nobody may find it there and not here
+        begun: Begun | None = None
+        try:
+            begun = await self.journal.begin_run(opening)
+        finally:
+            if not isinstance(begun, Started) or begun.run.is_over:
+                self.tail.closed(run.run_id)
+        if isinstance(begun, Started):
+            self._launch(begun, request, performer, thread)
+        return begun
+
+    def _record(
+        self, request: RunRequest, thread_id: str, now: int, agent_digest: str, context_digest: str
+    ) -> RunRecord:
+        run_id = self._mint("run")
+        return RunRecord(
+            run_id=run_id,
+            tenant_id=request.principal.tenant_id,
+            owner_id=request.principal.id,
+            thread_id=thread_id,
+            session_id=request.session_id,
+            agent_id=request.agent_id,
+            client_run_id=request.client_run_id,
+            input_digest=request.input_digest,
+            attempt=1,
+            status=QUEUED,
+            base=request.base,
+            last_seq=0,
+            fence=1,
+            root_run_id=run_id,
+            created_at=now,
+            parent_run_id=request.parent_run_id,
+            executor_instance_id=self.instance_id,
+            agent_snapshot_checksum=agent_digest,
+            context_snapshot_checksum=context_digest,
+        )
+
+    def _launch(self, started: Started, request: RunRequest, performer: Performer, thread: Thread) -> None:
+        run = started.run
+        _fold(thread, run, started.records)
+        self._keep(thread)
+        if run.is_over:
+            return
+        run_log = RunLog(run, thread, self.journal, self.tail, self._clock, self._limits.max_uncommitted)
+        engine = Engine(
+            run=run,
+            request=request,
+            agent=performer.agent,
+            model=performer.model,
+            thread=thread,
+            run_log=run_log,
+            clock=self._clock,
+            mint=self._mint,
+            threads=self._tool_threads,
+            limits=self._limits,
+        )
+        live = self._live[run.run_id] = _Live(run, engine, request.cancel_when_unread)
+        self._live_threads.add(run.thread_id)
+        self.tail.publish(run.run_id, started.records)
+        live.task = asyncio.create_task(self._perform(live, thread), name=f"perform {run.run_id}")
+
+    async def _perform(self, live: _Live, thread: Thread) -> None:
+        run_id = live.run.run_id
+        try:
+            await live.engine.drive()
+        except AguiBridgeError as error:
+            log.exception("run %s could not be written", run_id)
+            self._threads.pop(thread.thread_id, None)
+            await self._close_failed(live.run, error)
+        finally:
+            if live.grace is not None:
+                live.grace.cancel()
+            self._live.pop(run_id, None)
+            self._live_threads.discard(thread.thread_id)
+            self.tail.closed(run_id)
+            live.over.set()
+
+    # --- stopping -------------------------------------------------------------------------------------------------
+
+    async def cancel(self, run_id: str, reason: str, wait_s: float | None = None) -> None:
+        """Ask a run of this process to stop, and wait for its end if asked to. A run that is over stays as it is."""
+        live = self._live.get(run_id)
+        if live is None:
+            return
+        live.engine.cancel(reason)
+        if wait_s is not None:
+            try:
+                async with asyncio.timeout(wait_s):
+                    await live.over.wait()
+            except TimeoutError:
+                log.warning("run %s did not stop within %s s", run_id, wait_s)
+
+    def is_unread(self, run_id: str) -> bool:
+        """Whether the run is at work here and nobody reads it: it may be superseded."""
+        live = self._live.get(run_id)
+        return live is not None and live.cancel_when_unread and self.tail.readers(run_id) == 0
+
+    def _readers_changed(self, run_id: str, count: int) -> None:
+        live = self._live.get(run_id)
+        if live is None or not live.cancel_when_unread:
+            return
+        if live.grace is not None:
+            live.grace.cancel()
+            live.grace = None
+        if count == 0:
+            live.grace = asyncio.create_task(self._cancel_unread(live))
+
+    async def _cancel_unread(self, live: _Live) -> None:
+        await self._clock.sleep(self._grace_s)
+        live.engine.cancel("client_disconnected")
+
+    # --- closing what was lost ------------------------------------------------------------------------------------
+
+    async def _close_lost(self, run: RunRecord) -> None:
+        """Reconciliation: the executor is gone; say so, and what became of the calls it had begun."""
+        await self._close(run, e.RunInterrupted("executor_lost"))
+
+    async def _close_failed(self, run: RunRecord, error: AguiBridgeError) -> None:
+        """The journal refused this run's facts: end it with what it holds, if the journal takes that."""
+        try:
+            await self._close(run, e.RunFailed(error.as_payload()))
+        except StoreError:
+            log.exception("run %s stays open until the next start", run.run_id)
+
+    async def _close(self, run: RunRecord, terminal: e.Event) -> None:
+        taken = await self.journal.take_over(run.run_id, self.instance_id)
+        if taken is None:
+            return
+        thread = Thread(run.thread_id)
+        await self._read_up(thread)
+        if taken.status == CANCELLING:
+            terminal = e.RunInterrupted("executor_lost")
+        facts = ending(thread.turn, terminal)
+        records = await self.journal.append(run.run_id, taken.fence, taken.last_seq, facts, self._clock.now())
+        self.tail.publish(run.run_id, records)
+
+
+def _fold(thread: Thread, run: RunRecord, records: list[e.Record]) -> None:
+    for record in records:
+        if run.base + record.seq > thread.position:
+            thread.apply(run.run_id, run.base, record.seq, record.event)
+
+
+def _is_intake(record: e.Record) -> bool:
+    """Whether a fact came with the request, before the run said or did anything."""
+    return not isinstance(record.event, e.MessageStarted) and type(record.event) not in e.TERMINAL
+
+
+def _first_facts(request: RunRequest, thread: Thread, now: int) -> list[e.Event]:
+    started = e.RunStarted(
+        started_at=now,
+        client_run_id=request.client_run_id,
+        agent_id=request.agent_id,
+        base_state_digest=digest_of(canonical(thread.state)),
+        snapshots=request.snapshots,
+    )
+    over: list[e.Event] = [] if request.call_model else [e.RunCompleted()]
+    return [started, *request.facts, *over]
+
+
+def _new_session(request: RunRequest, thread_id: str, now: int) -> Session:
+    principal = request.principal
+    return Session(principal.tenant_id, principal.id, request.session_id, thread_id, request.agent_id, None, now)
+
+
+def _snapshots(request: RunRequest, performer: Performer) -> tuple[dict[str, bytes], str, str]:
+    """The agent and context snapshots as blobs by digest, and the two digests."""
+    context: JsonObject = {
+        "context": request.context,
+        "client_tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in request.client_tools
+        ],
+        "options": request.options,
+        "input_digest": request.input_digest,
+        "history_position": request.base,
+    }
+    agent = canonical(performer.agent.snapshot(performer.model))
+    frozen = canonical(context)
+    agent_digest, context_digest = digest_of(agent), digest_of(frozen)
+    return {agent_digest: agent, context_digest: frozen}, agent_digest, context_digest

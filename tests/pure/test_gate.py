@@ -1,0 +1,113 @@
+"""The gate: what each check denies, what the audit and the model are told."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from runtime.events import ToolCallCommitted
+from runtime.gate import CHECKS, judge
+from runtime.tools.toolbox import Toolbox
+
+
+def get_weather(city: str, days: int = 1) -> str:
+    """Tell the weather."""
+    return f"{city} {days}"
+
+
+def get_time() -> str:
+    """Tell the time."""
+    return "noon"
+
+
+BOX = Toolbox([get_weather, get_time])
+
+
+def _call(name: str, arguments: str, *, malformed: bool = False) -> ToolCallCommitted:
+    return ToolCallCommitted("call_1", name, arguments, "server", malformed)
+
+
+def test_a_good_call_is_allowed_by_every_check_in_order():
+    verdict = judge(_call("get_weather", '{"city": "Oslo"}'), BOX)
+
+    assert verdict.allowed
+    assert verdict.checks == (
+        ("declared", "allow", None),
+        ("arguments", "allow", None),
+        ("schema", "allow", None),
+    )
+    assert verdict.arguments == {"city": "Oslo", "days": 1}
+    assert verdict.message is None
+
+
+def test_an_unknown_tool_is_denied_and_the_known_ones_are_named():
+    verdict = judge(_call("get_wether", "{}"), BOX)
+
+    assert not verdict.allowed
+    assert verdict.checks == (("declared", "deny", "unknown tool"),)
+    assert verdict.message == snapshot("There is no tool named 'get_wether'. The tools are: get_weather, get_time.")
+
+
+def test_without_tools_the_model_is_told_that_there_are_none():
+    assert (
+        judge(_call("x" * 500, "{}"), Toolbox()).message == f"There is no tool named '{'x' * 80}'. There are no tools."
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ['{"city": "Os', "[1]", '"Oslo"', "7", "{'city': 1}", '{"city": "\\ud800"}', "NaN", "{}{}"]
+)
+def test_arguments_that_are_no_json_object_are_denied_without_looking_at_the_schema(text: str):
+    verdict = judge(_call("get_weather", text), BOX)
+
+    assert not verdict.allowed
+    assert verdict.arguments is None
+    assert [line.outcome for line in verdict.checks] == ["allow", "deny"]
+    assert verdict.message is not None
+    assert "not a well-formed JSON object" in verdict.message
+    assert "was not run" in verdict.message
+
+
+def test_a_call_that_was_committed_as_malformed_is_denied_whatever_its_text():
+    verdict = judge(_call("get_time", "{}", malformed=True), BOX)
+
+    assert verdict.checks[-1] == ("arguments", "deny", "malformed arguments")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "null", "{}"])
+def test_no_arguments_may_be_written_in_several_ways(text: str):
+    assert judge(_call("get_time", text), BOX).allowed
+
+
+def test_arguments_that_do_not_fit_the_schema_are_denied_with_every_problem():
+    verdict = judge(_call("get_weather", '{"days": "3", "town": "Oslo"}'), BOX)
+
+    assert verdict.checks[-1] == ("schema", "deny", "invalid arguments")
+    assert verdict.message == snapshot("""\
+The arguments of get_weather do not fit its parameters:
+- city is missing
+- days: Input should be a valid integer (given: a string)
+- town is no argument of this tool (its arguments: city, days)\
+""")
+
+
+@given(name=st.sampled_from(["get_weather", "get_time", "nope"]), text=st.text(), malformed=st.booleans())
+def test_whatever_a_model_writes_there_is_a_verdict(name: str, text: str, malformed: bool):
+    verdict = judge(_call(name, text, malformed=malformed), BOX)
+
+    names = [line.name for line in verdict.checks]
+    assert names == list(CHECKS)[: len(names)]
+    assert verdict.allowed == all(line.outcome == "allow" for line in verdict.checks)
+    assert (verdict.message is None) == verdict.allowed
+    assert (verdict.arguments is None) == (not verdict.allowed)
+
+
+@given(st.dictionaries(st.text(alphabet="abcity", max_size=5), st.none() | st.text(max_size=5) | st.integers(-9, 9)))
+def test_only_what_fits_the_signature_is_allowed(arguments: dict[str, object]):
+    verdict = judge(_call("get_weather", orjson.dumps(arguments).decode()), BOX)
+
+    fits = arguments.keys() <= {"city"} and isinstance(arguments.get("city"), str)
+    assert verdict.allowed == fits
