@@ -8,10 +8,10 @@ framework: frames without HTTP.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -90,7 +90,7 @@ class Bridge:
     # --- life -----------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+    async def lifespan(self, app: object = None) -> AsyncGenerator[None, None]:
         """Start before, drain and stop after. May be entered more than once; the outermost counts."""
         self._users += 1
         try:
@@ -213,6 +213,9 @@ def _performer(agent: Agent, default_model: str | None) -> Performer:
     return Performer(agent, model)
 
 
-def _parsed(run_input: Any) -> RunInput:
-    document = run_input if isinstance(run_input, dict) else run_input.model_dump(by_alias=True, exclude_unset=True)
-    return parse(document)
+def _parsed(run_input: RunAgentInput | JsonObject) -> RunInput:
+    return parse(
+        run_input
+        if isinstance(run_input, dict)
+        else run_input.model_dump(by_alias=True, exclude_unset=True, mode="json")
+    )

@@ -8,7 +8,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -112,7 +112,8 @@ def doctor(store: str | None) -> None:
 def _serve(agents: Agent | Sequence[Agent] | Mapping[str, Agent], settings: Settings) -> None:
     import uvloop
 
-    from agui_bridge.web.server import Server, is_loopback
+    from agui_bridge.web.guard import is_loopback
+    from agui_bridge.web.server import Server
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     bridge = Bridge(agents, settings=settings, loopback=is_loopback(settings.host))
@@ -138,12 +139,17 @@ def _load(target: str) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"There is no module {error.name!r} (looked from {Path.cwd()}).") from error
-    found = getattr(module, name or "agent", None)
+    found: Any = getattr(module, name or "agent", None)
     if isinstance(found, Agent):
         return found
-    members: Any = list(found.values()) if isinstance(found, Mapping) else found
-    if isinstance(members, Sequence) and members and all(isinstance(member, Agent) for member in members):
-        return found  # pyright: ignore[reportReturnType]  what the line above has shown
+    if isinstance(found, Mapping):
+        named = cast("Mapping[str, Any]", found)
+        if named and all(isinstance(agent, Agent) for agent in named.values()):
+            return named
+    elif isinstance(found, Sequence) and found:
+        listed = cast("Sequence[Any]", found)
+        if all(isinstance(agent, Agent) for agent in listed):
+            return listed
     raise ConfigurationError(f"{target} is no Agent, and no list or mapping of Agents.")
 
 

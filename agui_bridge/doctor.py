@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agui_bridge._version import __version__
 from agui_bridge.settings import Settings
-from agui_bridge.web.server import is_loopback
+from agui_bridge.web.guard import is_loopback
 from runtime.errors import AguiBridgeError
 from runtime.journal.open import journal_from_url
 

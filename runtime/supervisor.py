@@ -207,15 +207,15 @@ class Supervisor:
             repeatable=request.repeatable,
         )
         self.tail.opened(run.run_id)  # before it is in the store: nobody may find it there and not here
-        begun: Begun | None = None
+        at_work = False
         try:
             begun = await self.journal.begin_run(opening)
+            if isinstance(begun, Started):
+                at_work = self._launch(begun, request, performer, thread)
+            return begun
         finally:
-            if not isinstance(begun, Started) or begun.run.is_over:
+            if not at_work:
                 self.tail.closed(run.run_id)
-        if isinstance(begun, Started):
-            self._launch(begun, request, performer, thread)
-        return begun
 
     def _record(
         self, request: RunRequest, thread_id: str, now: int, agent_digest: str, context_digest: str
@@ -243,12 +243,13 @@ class Supervisor:
             context_snapshot_checksum=context_digest,
         )
 
-    def _launch(self, started: Started, request: RunRequest, performer: Performer, thread: Thread) -> None:
+    def _launch(self, started: Started, request: RunRequest, performer: Performer, thread: Thread) -> bool:
+        """Take the run's first facts in and set it to work; False if they were all of it."""
         run = started.run
         _fold(thread, run, started.records)
         self._keep(thread)
         if run.is_over:
-            return
+            return False
         run_log = RunLog(run, thread, self.journal, self.tail, self._clock, self._limits.max_uncommitted)
         engine = Engine(
             run=run,
@@ -266,6 +267,7 @@ class Supervisor:
         self._live_threads.add(run.thread_id)
         self.tail.publish(run.run_id, started.records)
         live.task = asyncio.create_task(self._perform(live, thread), name=f"perform {run.run_id}")
+        return True
 
     async def _perform(self, live: _Live, thread: Thread) -> None:
         run_id = live.run.run_id

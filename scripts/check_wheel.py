@@ -54,7 +54,7 @@ def install(wheel: Path, folder: Path) -> Path:
     """Install into a fresh environment; the command's path."""
     environment = folder / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = [environment / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [environment / "bin" / "python", "-m", "pip", "-qq", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", wheel], check=True, cwd=folder, env=EMPTY_ENVIRON)
     return environment / "bin" / "agui-bridge"
 

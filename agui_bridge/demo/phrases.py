@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from agui_bridge.demo.tools import get_time, get_weather, is_known
 from runtime.canonical import JsonObject
 from runtime.script import Phrases
 
@@ -18,10 +19,12 @@ def _weather(found: re.Match[str], round_: int) -> JsonObject:
     if round_ == 1:
         calls = [
             {"name": "get_weather", "arguments": {"city": city}},
-            {"name": "get_time", "arguments": {"tz": city}},
+            {"name": "get_time", "arguments": {"tz": city if is_known(city) else "+0"}},
         ]
         return {"text": f"Let me look at {city}. ", "tool_calls": calls}
-    return {"text": f"That is the weather and the time in {city}: both are in the cards above."}
+    weather, time = get_weather(city), get_time(city if is_known(city) else "+0")
+    degrees = f"{weather['temperature']} {weather['unit']}"
+    return {"text": f"In {city} it is {weather['conditions']} at {degrees}, and the demo's clock says {time['time']}."}
 
 
 def _todo(found: re.Match[str], round_: int) -> JsonObject:

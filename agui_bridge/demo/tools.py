@@ -38,6 +38,11 @@ def get_time(tz: str) -> dict[str, str]:
     return {"tz": tz, "time": f"{minutes // 60:02d}:{minutes % 60:02d}", "offset": str(zone)}
 
 
+def is_known(tz: str) -> bool:
+    """Whether the demo's clock knows this city."""
+    return tz.strip().lower() in _ZONES
+
+
 def _offset(tz: str) -> float:
     name = tz.strip().lower()
     if name in _ZONES:

@@ -154,7 +154,7 @@ class OriginGuard:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = headers.get("host", "")
-            if self._loopback and not _is_loopback(host):
+            if self._loopback and not is_loopback(host):
                 refusal = ForeignOrigin("This server listens on a loopback address and answers to its names alone.")
                 return await error_response(refusal)(scope, receive, send)
             origin = headers.get("origin")
@@ -170,8 +170,9 @@ class OriginGuard:
         if origin in self._allowed or "*" in self._allowed:
             return False
         netloc = urlsplit(origin).netloc
-        return netloc != host and not (self._loopback and _is_loopback(netloc))
+        return netloc != host and not (self._loopback and is_loopback(netloc))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host, with or without a port, is reached from this machine alone."""
     return (urlsplit(f"//{host}").hostname or "") in _LOOPBACK

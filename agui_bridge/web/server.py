@@ -18,13 +18,6 @@ log = logging.getLogger("agui_bridge")
 CLOSE_S = 3
 """How long connections may take to close after their streams have ended, in seconds."""
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
-    return host in _LOOPBACK
-
 
 class Server(uvicorn.Server):
     """Serves one bridge."""
