@@ -19,7 +19,7 @@ help:
 	@echo "make demo    the demo server, without any key   (DEMO_ARGS=\"--port 9000\")"
 	@echo "make test    all tests                          (PYTEST_ARGS=\"tests/pure -q\")"
 	@echo "make lint    style, types, import layers"
-	@echo "make bench   cost per delta against a bare server (BENCH_ARGS=\"--turns 1\")"
+	@echo "make bench   cost per delta against a bare server (BENCH_ARGS=\"--floor-again\")"
 	@echo "make docs    write the generated pages again"
 	@echo "make wheel   dist/*.whl"
 	@echo "make clean   forget all that was installed and built here"

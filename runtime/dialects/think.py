@@ -36,7 +36,18 @@ _LINE_ENDS = "\r\n"
 class ThinkTags:
     """The partitioner of one message's text."""
 
-    __slots__ = ("_after_block", "_at_border", "_depth", "_held", "_implied", "_reasoned", "_stray", "_tail", "_ticks")
+    __slots__ = (
+        "_after_block",
+        "_at_border",
+        "_blank",
+        "_depth",
+        "_held",
+        "_implied",
+        "_reasoned",
+        "_stray",
+        "_tail",
+        "_ticks",
+    )
 
     def __init__(self, *, starts_in_thinking: bool = False) -> None:
         self._depth = int(starts_in_thinking)
@@ -47,6 +58,7 @@ class ThinkTags:
         self._stray = not starts_in_thinking  # whether a closing tag may still be one without an opening
         self._ticks = 0
         self._held: list[str] = []  # white space of which the next character decides
+        self._blank = ""
         self._tail = ""  # what may be the beginning of a tag
 
     def feed(self, text: str) -> list[Piece]:
@@ -95,6 +107,10 @@ class ThinkTags:
 
     def _think(self, text: str, out: list[Piece]) -> None:
         if self._at_border:
+            text, self._blank = self._blank + text, ""
+            if text.isspace():  # whether it is a blank line or an indent shows with what follows
+                self._blank = text
+                return
             text = _without_blank_lines(text)
         body = text.rstrip(_LINE_ENDS)
         if body:
@@ -130,6 +146,7 @@ class ThinkTags:
 
     def _open(self) -> None:
         self._depth = 1
+        self._blank = ""
         self._stray = False
         self._ticks = 0
         self._held = ["\n"] if self._reasoned else []
