@@ -31,7 +31,7 @@ test: .make/dev node-modules
 	@$(py) -m pytest -n auto $(PYTEST_ARGS)
 
 lint: .make/dev
-	@$(py) -m ruff check .
+	@$(py) -m ruff check --no-cache .
 	@$(py) -m ruff format --check .
 	@.venv/bin/basedpyright
 	@.venv/bin/lint-imports

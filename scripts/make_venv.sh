@@ -1,10 +1,19 @@
 #!/bin/sh
-# Makes the virtual environment $1 anew, with the Python named by $2 or the first fit one that is found.
+# Makes the virtual environment $1, with the Python named by $2 or the first fit one that is found. One that was made at
+# this very place and is fit stays as it is; one that was copied or moved here is made anew.
 set -eu
 
 venv=$1
 wanted=${2:-}
 unfit=
+
+is_fit() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+if [ -z "$wanted" ] && grep -qsF "$(pwd)/$venv" "$venv/bin/activate" && is_fit "$venv/bin/python"; then
+    exit 0
+fi
 
 if [ -n "$wanted" ]; then
     set -- "$wanted"
@@ -13,9 +22,7 @@ else
 fi
 
 for python in "$@"; do
-    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        continue
-    fi
+    is_fit "$python" || continue
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         unfit=${unfit:-$python}
         continue

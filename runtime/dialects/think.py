@@ -107,7 +107,8 @@ class ThinkTags:
 
     def _think(self, text: str, out: list[Piece]) -> None:
         if self._at_border:
-            text, self._blank = self._blank + text, ""
+            text = self._blank + text
+            self._blank = ""
             if text.isspace():  # whether it is a blank line or an indent shows with what follows
                 self._blank = text
                 return
