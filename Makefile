@@ -40,9 +40,7 @@ bench: .make/dev
 	@$(py) -m bench.streams $(BENCH_ARGS)
 
 docs: .make/dev
-	@for generator in scripts/docs_*.py; do \
-		if [ -e "$$generator" ]; then echo "$$generator" && $(py) "$$generator" || exit 1; fi; \
-	done
+	@$(py) scripts/generate_docs.py
 
 wheel: .make/dev
 	@rm -rf dist build

@@ -7,11 +7,13 @@ framework: frames without HTTP.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,13 +24,13 @@ from agui_bridge.intake import IntakePolicy
 from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
 from agui_bridge.web.app import build_app
-from agui_bridge.web.guard import error_response, read_json
+from agui_bridge.web.guard import answered, read_json
 from agui_bridge.web.stream import HEADERS, EventStream
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS, Principal
 from runtime.canonical import JsonObject, canonical
 from runtime.engine import Limits
-from runtime.errors import AguiBridgeError, ConfigurationError
+from runtime.errors import ConfigurationError
 from runtime.journal import Journal
 from runtime.journal.open import journal_from_url
 from runtime.models import Model
@@ -75,6 +77,7 @@ class Bridge:
         self._authenticate = authenticate
         self._agent_path = agent_path
         self._loopback = loopback
+        self._life = asyncio.Lock()
         self._users = 0
         url = store if store is not None else self.settings.store
         self._supervisor = Supervisor(
@@ -91,17 +94,31 @@ class Bridge:
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None, None]:
-        """Start before, drain and stop after. May be entered more than once; the outermost counts."""
-        self._users += 1
+        """Start before, drain and stop after. May be entered more than once: the first starts, the last one out stops.
+
+        After that it may be entered again.
+        """
+        async with self._life:
+            if not self._users:
+                await self._start()
+            self._users += 1
         try:
-            if self._users == 1:
-                await self._supervisor.start()
             yield
         finally:
-            self._users -= 1
-            if not self._users:
-                await self.drain()
-                await self._supervisor.stop()
+            async with self._life:
+                try:
+                    if self._users == 1:
+                        await self.drain()
+                        await self._supervisor.stop()
+                finally:
+                    self._users -= 1
+
+    async def _start(self) -> None:
+        try:
+            await self._supervisor.start()
+        except BaseException:
+            await self._supervisor.stop()
+            raise
 
     async def drain(self) -> None:
         """Take no new runs; end those at work within `drain_s` seconds and a moment."""
@@ -124,17 +141,23 @@ class Bridge:
         return app
 
     async def handle(self, request: Request, agent: str | None = None) -> Response:
-        """Answer a POST of RunAgentInput: a stream, or an error as JSON. `agent` is a name; none is the first."""
-        try:
-            principal = await self.principal(request)
-            document = await read_json(request, int(self.settings.max_body_mib * 2**20))
-            accepted = await self._accept(parse(document), agent, principal)
-        except AguiBridgeError as error:
-            return error_response(error)
+        """Answer a POST of RunAgentInput: a stream, or an error as JSON. `agent` is a name; none is the first.
+
+        Raises only an HTTPException that `authenticate` raised.
+        """
+        return await answered(request, self._answer(request, agent))
+
+    async def _answer(self, request: Request, agent: str | None) -> Response:
+        if not self._users:
+            raise NotStarted
+        principal = await self.principal(request)
+        document = await read_json(request, int(self.settings.max_body_mib * 2**20))
+        accepted = await self._accept(parse(document), agent, principal)
         if isinstance(accepted, Nothing):
             return Response(accepted.frames, headers=HEADERS)
         run_id = accepted.run.run_id
-        headers = {"x-run-id": run_id, "location": f"{request.scope.get('root_path', '')}/api/agent-runs/{run_id}"}
+        location = f"{request.scope.get('root_path', '')}/api/agent-runs/{run_id}"
+        headers = {"x-run-id": run_id, "location": quote(location)}
         return EventStream(accepted.cursor, accepted.encode, keep_alive_s=self.settings.keep_alive_s, headers=headers)
 
     async def stream(
@@ -198,6 +221,8 @@ def _by_name(agents: Agent | Sequence[Agent] | Mapping[str, Agent]) -> dict[str,
     )
     if not named:
         raise ConfigurationError("A bridge needs at least one agent.")
+    if isinstance(agents, Sequence) and len(named) < len(agents):
+        raise ConfigurationError("Two agents have the same name: give a mapping of the names to be used.")
     for name in named:
         if not name or name.endswith(("/connect", "/capabilities")):
             raise ConfigurationError(f"An agent cannot be named {name!r}: that path means something else.")

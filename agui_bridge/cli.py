@@ -6,11 +6,14 @@ import asyncio
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from agui_bridge._version import __version__
 from agui_bridge.bridge import Bridge
@@ -20,7 +23,20 @@ from runtime.errors import AguiBridgeError, ConfigurationError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+log = logging.getLogger("agui_bridge")
+
 _PLAIN = "You are a helpful assistant."
+_TALKATIVE = ("httpx2", "openai")
+"""Loggers of libraries that tell of every request."""
+
+_HINT = """
+Ask it something, from another terminal:
+
+  curl -N {url}/ -H 'content-type: application/json' -d '{{"threadId": "t1", "runId": "r1",
+    "messages": [{{"id": "m1", "role": "user", "content": "What is the weather in Oslo?"}}]}}'
+
+Ctrl+C stops it.
+"""
 
 
 class _Errors(click.Group):
@@ -34,7 +50,13 @@ class _Errors(click.Group):
 
 
 def _settings(**given: Any) -> Settings:
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as problem:
+        wrong = [f"AGUI_BRIDGE_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in problem.errors()]
+        raise ConfigurationError(f"A setting is wrong. {'; '.join(wrong)}.") from problem
+    except SettingsError as problem:
+        raise ConfigurationError(f"A setting is wrong: {problem} (it is to be JSON).") from problem
 
 
 def _serving(command: F) -> F:
@@ -73,7 +95,7 @@ def demo(model: str | None, store: str | None, host: str | None, port: int | Non
     from agui_bridge.demo import demo_agent
 
     settings = _settings(model=model, store=store, host=host, port=port)
-    _serve(demo_agent(settings.model), settings)
+    _serve(demo_agent(settings.model), settings, lambda url: click.echo(_HINT.format(url=url)))
 
 
 @main.command()
@@ -109,18 +131,38 @@ def doctor(store: str | None) -> None:
     sys.exit(1 if asyncio.run(report()) else 0)
 
 
-def _serve(agents: Agent | Sequence[Agent] | Mapping[str, Agent], settings: Settings) -> None:
-    import uvloop
-
+def _serve(
+    agents: Agent | Sequence[Agent] | Mapping[str, Agent],
+    settings: Settings,
+    on_listening: Callable[[str], None] | None = None,
+) -> None:
     from agui_bridge.web.guard import is_loopback
     from agui_bridge.web.server import Server
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    bridge = Bridge(agents, settings=settings, loopback=is_loopback(settings.host))
-    server = Server(bridge, settings.host, settings.port)
-    uvloop.run(server.serve())
-    if not server.started:
-        sys.exit(3)
+    if settings.log_level != "debug":
+        for name in _TALKATIVE:
+            logging.getLogger(name).setLevel(logging.WARNING)
+    loopback = is_loopback(settings.host)
+    if not loopback:
+        log.warning("%s is reached from the network, and nobody is asked who they are", settings.host)
+    server = Server(
+        Bridge(agents, settings=settings, loopback=loopback),
+        settings.host,
+        settings.port,
+        on_listening=on_listening,
+    )
+    with suppress(KeyboardInterrupt):
+        _run(server.serve())
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    if sys.platform == "win32":
+        asyncio.run(work)
+    else:
+        import uvloop
+
+        uvloop.run(work)
 
 
 def _plain(model: str | None) -> Agent:
@@ -134,12 +176,19 @@ def _plain(model: str | None) -> Agent:
 def _load(target: str) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
     """The agent, list or mapping of agents at `module:name`. Raises ConfigurationError."""
     module_name, _, name = target.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise ConfigurationError(f"{module_name!r} is no name of a module: say for example my_app:agent.")
+    if module_name.endswith(".py"):
+        raise ConfigurationError(f"{module_name} is a file: name the module ({module_name[:-3]}:{name or 'agent'}).")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"There is no module {error.name!r} (looked from {Path.cwd()}).") from error
-    found: Any = getattr(module, name or "agent", None)
+    missing = object()
+    found: Any = getattr(module, name or "agent", missing)
+    if found is missing:
+        raise ConfigurationError(f"The module {module_name} has no {name or 'agent'!r}.")
     if isinstance(found, Agent):
         return found
     if isinstance(found, Mapping):
@@ -150,7 +199,7 @@ def _load(target: str) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
         listed = cast("Sequence[Any]", found)
         if all(isinstance(agent, Agent) for agent in listed):
             return listed
-    raise ConfigurationError(f"{target} is no Agent, and no list or mapping of Agents.")
+    raise ConfigurationError(f"{module_name}:{name or 'agent'} is no Agent, and no list or mapping of Agents.")
 
 
 if __name__ == "__main__":

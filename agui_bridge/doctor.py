@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
 
 from agui_bridge._version import __version__
 from agui_bridge.settings import Settings
 from agui_bridge.web.guard import is_loopback
-from runtime.errors import AguiBridgeError
+from runtime.errors import AguiBridgeError, ConfigurationError
+from runtime.journal.migrate import pending_in_sqlite
 from runtime.journal.open import journal_from_url
 
 
@@ -34,17 +38,39 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _store(settings: Settings) -> Finding:
-    journal = journal_from_url(settings.store, synchronous=settings.synchronous)
-    try:
-        await journal.open()
-        await journal.healthy()
-    except AguiBridgeError as error:
-        return Finding("fail", "store", f"{settings.store}: {error.message}")
-    finally:
-        await journal.close()
+    """Whether `serve` could open the store. A look changes nothing: it neither makes a store nor migrates one."""
     if settings.store == "memory:":
         return Finding("warn", "store", "memory: keeps nothing over a restart; use sqlite:///PATH for what matters")
+    try:
+        journal = journal_from_url(settings.store, synchronous=settings.synchronous, auto_migrate=False)
+        if (early := _not_yet(settings)) is not None:
+            return early
+        try:
+            await journal.open()
+            await journal.healthy()
+        finally:
+            await journal.close()
+    except AguiBridgeError as error:
+        return Finding("fail", "store", f"{settings.store}: {error.message}")
     return Finding("ok", "store", f"{settings.store} opens and is up to date")
+
+
+def _not_yet(settings: Settings) -> Finding | None:
+    """What is to be said of a store that is not there yet, or older than this release. Raises ConfigurationError."""
+    path = Path(unquote(settings.store.removeprefix("sqlite:///"))).resolve()
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"There is no folder {path.parent}.")
+    if not path.exists():
+        return Finding("ok", "store", f"{settings.store} is not there yet: the first start makes it")
+    try:
+        steps = pending_in_sqlite(path)
+    except sqlite3.Error as error:
+        raise ConfigurationError(f"It cannot be read: {error}.") from error
+    if not steps:
+        return None
+    if settings.auto_migrate:
+        return Finding("warn", "store", f"{settings.store} is of an older release: the next start migrates it")
+    raise ConfigurationError("It is of an older release: run `agui-bridge migrate`.")
 
 
 def _durability(settings: Settings) -> Finding:

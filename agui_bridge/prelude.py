@@ -66,7 +66,7 @@ def _snapshots(
 ) -> list[list[JsonObject]]:
     due = [index for index, line in enumerate(lines) if line.role != "reasoning"]
     found = [index for index in matches if index is not None]
-    if found == due:
+    if sorted(found) == due:  # everything is there; a page may have put an answer of its own elsewhere
         return [base] if _shows_what_is_not_ours(thread, lines, shown, matches) else []
     agreed = 0
     while agreed < min(len(due), len(found)) and due[agreed] == found[agreed]:

@@ -7,7 +7,7 @@ built when it consumed the streams: one assistant message per round, its results
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agui_bridge.content import content_out
@@ -84,8 +84,7 @@ def _said(said: Said) -> Iterator[AguiEvent]:
     if said.calls:
         message["toolCalls"] = [tool_call(call) for call in said.calls]
     yield message | (said.attributes or {})
-    for call in said.calls:
-        yield from _result(call)
+    yield from _results(said.calls)
 
 
 def turn_messages(turn: Turn) -> Iterator[JsonObject]:
@@ -96,16 +95,15 @@ def turn_messages(turn: Turn) -> Iterator[JsonObject]:
 
 def _round(turn: Turn, number: int, parts: list[Part]) -> Iterator[JsonObject]:
     calls = {call.call_id: call for call in turn.rounds[number].calls if call.name}
-    shown = False
+    shown = not calls and all(part.kind in (REASONING, TOOL_CALL) for part in parts)  # nothing but calls taken back
     for part in parts:
         if part.kind == REASONING:
             if part.text:  # redacted reasoning is kept for its provider and shown to nobody
                 yield _reasoning(turn, part)
-        elif not shown and (part.kind != TOOL_CALL or part.tool_call_id in calls):
+        elif not shown:  # where its first part began, be it a call that was taken back
             shown = True
             yield _assistant(turn, number, parts, calls)
-            for call in calls.values():
-                yield from _result(call)
+            yield from _results(calls.values())
 
 
 def _reasoning(turn: Turn, part: Part) -> JsonObject:
@@ -142,6 +140,12 @@ def tool_call(call: Call) -> JsonObject:
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments_json},
     }
+
+
+def _results(calls: Iterable[Call]) -> Iterator[JsonObject]:
+    """The outputs in the order in which they came, which is where a page has put them."""
+    for call in sorted(calls, key=lambda call: call.place):
+        yield from _result(call)
 
 
 def _result(call: Call) -> Iterator[JsonObject]:

@@ -13,8 +13,8 @@ import asyncio
 import copy
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from runtime import events as e
@@ -75,6 +75,7 @@ class Engine:
         self._model = model
         self._thread = thread
         self._log = run_log
+        run_log.on_failure = self._halt
         self._clock = clock
         self._mint = mint
         self._threads = threads
@@ -109,11 +110,11 @@ class Engine:
             self._halt()
 
     def _stoppable(self) -> bool:
-        return self._stop is None and self._work is not None and not self._work.done()
+        return self._stop is None and (self._work is None or not self._work.done())
 
     def _halt(self) -> None:
         self._stopped.set()
-        if self._work is not None:
+        if self._work is not None and not self._work.done():
             self._work.cancel()
             asyncio.get_running_loop().call_later(self._limits.stop_grace_s, self._given_up.set)
 
@@ -130,7 +131,13 @@ class Engine:
 
     async def drive(self) -> None:
         """Perform the run and commit its terminal event. Raises what the journal raised if that failed."""
-        work = self._work = asyncio.create_task(self._perform(), name=f"run {self._run.run_id}")
+        if not self._stopped.is_set():  # it may have been stopped before it began
+            self._work = asyncio.create_task(self._perform(), name=f"run {self._run.run_id}")
+            await self._until_over_or_given_up(self._work)
+        self._log.end(ending(self._thread.turn, self._terminal()))
+        await self._log.flush()
+
+    async def _until_over_or_given_up(self, work: asyncio.Task[e.Event]) -> None:
         patience = asyncio.create_task(self._given_up.wait())
         try:
             await asyncio.wait({work, patience}, return_when=asyncio.FIRST_COMPLETED)
@@ -139,14 +146,24 @@ class Engine:
             raise
         finally:
             patience.cancel()
-        terminal = self._stop() if self._stop is not None else work.result()
-        self._log.end(ending(self._thread.turn, terminal))
-        await self._log.flush()
+
+    def _terminal(self) -> e.Event:
+        if self._stop is not None:
+            return self._stop()
+        if self._work is None or not self._work.done() or self._work.cancelled():
+            # Nobody asked for it: the journal failed, or a model cancelled what was not its own.
+            log.error("run %s was cancelled from within", self._run.run_id)
+            return self._failed_on_a_bug()
+        return self._work.result()
+
+    def _failed_on_a_bug(self) -> e.Event:
+        return e.RunFailed(AguiBridgeError("The server failed; its log says why.").as_payload(), self._usage())
 
     async def _perform(self) -> e.Event:
         try:
             self._log.emit(self._sampling.start())
             while True:
+                self._require_wanted()
                 match self._sampling.next():
                     case CallModel():
                         await self._call_model()
@@ -164,7 +181,12 @@ class Engine:
             return e.RunFailed(error.as_payload(), self._usage())
         except Exception:
             log.exception("run %s failed on a bug", self._run.run_id)
-            return e.RunFailed(AguiBridgeError("The server failed; its log says why.").as_payload(), self._usage())
+            return self._failed_on_a_bug()
+
+    def _require_wanted(self) -> None:
+        """A model or a library may have swallowed the cancellation: then it is raised again here."""
+        if self._stopped.is_set():
+            raise asyncio.CancelledError
 
     def _usage(self) -> list[JsonObject] | None:
         return self._sampling.usage or None
@@ -177,7 +199,8 @@ class Engine:
     # --- a round --------------------------------------------------------------------------------------------------
 
     async def _call_model(self) -> None:
-        await self._log.flush()  # the prompt is made of facts
+        if self._sampling.rounds:  # the prompt is made of facts; those of the first came with the request
+            await self._log.flush()
         tools = [*self._agent.toolbox.specs(), *self._client_tools.values()]
         items = self._thread.items()
         request = self._model.dialect.encode(items, tools, self._options())
@@ -189,6 +212,7 @@ class Engine:
                 await self._attempt(request, tools, attempt)
                 return
             except ProviderError as error:
+                self._require_wanted()
                 retry = error.retryable and not self._sampling.has_shown_something
                 if not retry or attempt > self._limits.model_retries:
                     self._sampling.round_failed(error)
@@ -200,11 +224,15 @@ class Engine:
     async def _attempt(self, request: JsonObject, tools: list[ToolSpec], attempt: int) -> None:
         decoder = self._model.dialect.decoder([tool.name for tool in tools])
         name = self._model.name
-        async with aclosing(self._model.stream(request)) as chunks:
+        async with _closing(self._model.stream(request)) as chunks:
             async for chunk in chunks:
+                self._require_wanted()
                 if samples := decoder.feed(chunk):
+                    silent = not self._sampling.has_shown_something
                     self._log.emit(self._sampling.feed(samples, attempt, name))
-                    if self._log.crowded:
+                    if silent and self._sampling.has_shown_something:
+                        await self._log.flush()  # the first word goes out before others are made
+                    elif self._log.crowded:
                         await self._log.room()
         self._log.emit(self._sampling.feed(decoder.finish(), attempt, name))
 
@@ -221,7 +249,7 @@ class Engine:
     async def _run_tools(self, calls: list[e.ToolCallCommitted]) -> None:
         allowed: list[tuple[e.ToolCallCommitted, Tool, dict[str, object]]] = []
         for call in calls:
-            verdict = judge(call, self._agent.toolbox)
+            verdict = judge(call, self._agent.toolbox, self._client_tools)
             tool = self._agent.toolbox.get(call.tool_name)
             if tool is None or verdict.arguments is None:
                 self._log.emit(self._sampling.tool_output(call.tool_call_id, verdict.message or "Refused.", "denied"))
@@ -276,3 +304,15 @@ class Engine:
 
     def _idempotency_key(self, call: e.ToolCallCommitted) -> str:
         return f"{self._run.run_id}:{call.tool_call_id}"
+
+
+@asynccontextmanager
+async def _closing(stream: AsyncGenerator[JsonObject, None]) -> AsyncGenerator[AsyncGenerator[JsonObject, None], None]:
+    """Close a model's stream in any case; that it could not be closed well changes nothing for the run."""
+    try:
+        yield stream
+    finally:
+        try:
+            await stream.aclose()
+        except Exception:
+            log.exception("a model's stream could not be closed")

@@ -13,7 +13,7 @@ from runtime.canonical import JsonObject
 
 
 class AguiBridgeError(Exception):
-    """Base of every error of this project. The docstring of a subclass is its default message."""
+    """Base of every error of this project. The docstring of a subclass (its first paragraph) is its default message."""
 
     code: str = "internal_error"
     status: ClassVar[int] = 500
@@ -21,7 +21,7 @@ class AguiBridgeError(Exception):
     retryable: bool = False
 
     def __init__(self, message: str | None = None, *, code: str | None = None, details: JsonObject | None = None):
-        self.message = message or (type(self).__doc__ or "").partition("\n")[0]
+        self.message = message or " ".join((type(self).__doc__ or "").partition("\n\n")[0].split())
         self.details: JsonObject = details or {}
         if code is not None:
             self.code = code

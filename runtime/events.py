@@ -11,7 +11,7 @@ and `round.completed`. Exactly one event of `TERMINAL` ends a run.
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import orjson
 
@@ -349,8 +349,7 @@ OUTPUT_KINDS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """An event with its place: what a journal gives back.
 
     `seq` counts the run's events from 1, `root_seq` those of its tree. `event` is None for a type that this release

@@ -7,7 +7,7 @@ The verdict's list of checks is what the audit records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
@@ -63,6 +63,7 @@ class Case:
 
     call: Call
     toolbox: Toolbox
+    client_tools: Collection[str] = ()
     tool: Tool | None = None
     parsed: JsonObject | None = None
     arguments: dict[str, object] | None = None
@@ -82,9 +83,13 @@ _FINE = Finding(ALLOW)
 Check: TypeAlias = Callable[[Case], Finding]
 
 
-def judge(call: Call, toolbox: Toolbox) -> Verdict:
-    """Pass a call through every check, in order, until one denies it."""
-    case = Case(call, toolbox)
+def judge(call: Call, toolbox: Toolbox, client_tools: Collection[str] = ()) -> Verdict:
+    """Pass a call through every check, in order, until one denies it.
+
+    `client_tools` names the client's own tools: there are such tools, but a call of one that comes here, malformed, is
+    never ours to run.
+    """
+    case = Case(call, toolbox, client_tools)
     checked: list[Checked] = []
     for name, check in CHECKS.items():
         finding = check(case)
@@ -99,7 +104,9 @@ def _declared(case: Case) -> Finding:
     case.tool = case.toolbox.get(case.call.tool_name)
     if case.tool is not None:
         return _FINE
-    known = case.toolbox.names
+    if case.call.tool_name in case.client_tools:
+        return _FINE
+    known = [*case.toolbox.names, *case.client_tools]
     offer = f"The tools are: {', '.join(known)}." if known else "There are no tools."
     return Finding(DENY, "unknown tool", f"There is no tool named {case.call.tool_name[:_MAX_NAME]!r}. {offer}")
 
@@ -127,7 +134,8 @@ def _not_an_object(case: Case, where: str) -> Finding:
 
 
 def _schema(case: Case) -> Finding:
-    assert case.tool is not None, "stands behind declared"
+    if case.tool is None:
+        return Finding(DENY, "the client's tool", f"{case.call.tool_name} is the client's to run.")
     assert case.parsed is not None, "stands behind arguments"
     try:
         case.arguments = case.tool.validate(case.parsed)

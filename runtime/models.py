@@ -19,7 +19,11 @@ class Model(Protocol):
     """What the provider calls the model."""
     provider: str
     """Who issues signatures and counts tokens (`openai`, `anthropic`, …)."""
-    dialect: Dialect
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its requests and chunks are to be read."""
+        ...
 
     def stream(self, request: JsonObject) -> AsyncGenerator[JsonObject, None]:
         """One attempt: the response's chunks as dicts, `dialects.DONE` for `[DONE]`.

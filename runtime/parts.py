@@ -89,9 +89,9 @@ class PartStream:
         self._calls: dict[str, PartStarted] = {}
 
     @property
-    def flowing(self) -> str | None:
-        """The kind of the text-like part that is open."""
-        return self._flowing.kind if self._flowing else None
+    def flowing(self) -> PartStarted | None:
+        """The text-like part that is open."""
+        return self._flowing
 
     def append(self, kind: str, round_: int, delta: str) -> list[Boundary]:
         """A piece of text, reasoning or refusal. Ends the part before it if kind or round differ."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-
-from runtime.journal.tail import Tail
+from collections.abc import Callable, Sequence
 
 from runtime.errors import AguiBridgeError, StoreError
 from runtime.events import Event
 from runtime.journal import Journal
+from runtime.journal.tail import Tail
 from runtime.run import RunRecord
 from runtime.system import Clock
 from runtime.thread import Thread
@@ -42,25 +41,29 @@ class RunLog:
         self._progress: asyncio.Future[None] | None = None
         self._failure: AguiBridgeError | None = None
         self._ended = False
+        self.on_failure: Callable[[], None] | None = None
+        """Called once when the journal refuses this run's facts: there is no use in going on."""
 
     @property
     def crowded(self) -> bool:
-        """Whether the writer must wait for room before it makes more events."""
-        return self._seq - self._committed >= self._max_uncommitted
+        """Whether the writer must wait for room before it makes more events (or learn that there will be none)."""
+        return self._failure is not None or self._seq - self._committed >= self._max_uncommitted
 
     def emit(self, events: Sequence[Event]) -> None:
         """Hand over the next events. They are folded into the thread now, and seen by readers once committed.
 
-        After the end nothing is taken: work that ignored its cancellation speaks to nobody.
+        After the end nothing is taken: work that ignored its cancellation speaks to nobody. Nor is it after a failure.
         """
-        if self._ended:
+        if self._ended or self._failure is not None:
             return
-        for event in events:
-            self._seq += 1
-            self._thread.apply(self._run.run_id, self._run.base, self._seq, event)
-        self._ready += events
-        if self._pump is None and self._ready:
-            self._pump = asyncio.create_task(self._write())
+        try:
+            for event in events:
+                self._thread.apply(self._run.run_id, self._run.base, self._seq + 1, event)
+                self._seq += 1
+                self._ready.append(event)
+        finally:
+            if self._pump is None and self._ready:
+                self._pump = asyncio.create_task(self._write())
 
     def end(self, events: Sequence[Event]) -> None:
         """Hand over the last events."""
@@ -95,13 +98,18 @@ class RunLog:
                 self._tail.publish(self._run.run_id, records)
                 self._wake()
         except AguiBridgeError as failure:
-            self._failure = failure
+            self._fail(failure)
         except Exception as bug:
             log.exception("appending to run %s failed", self._run.run_id)
-            self._failure = StoreError(f"The journal failed unexpectedly: {type(bug).__name__}.")
+            self._fail(StoreError(f"The journal failed unexpectedly: {type(bug).__name__}."))
         finally:
             self._pump = None
             self._wake()
+
+    def _fail(self, failure: AguiBridgeError) -> None:
+        self._failure = failure
+        if self.on_failure is not None:
+            self.on_failure()
 
     def _wake(self) -> None:
         progress, self._progress = self._progress, None

@@ -89,6 +89,7 @@ class _Call:
     provider_call_id: str
     name: str
     streamed: list[str] = field(default_factory=list[str])
+    held: str = ""
     committed: s.ToolCallCommitted | None = None
 
 
@@ -150,6 +151,11 @@ class Sampling:
             return Stop("max_rounds")
         return CallModel(self._rounds + 1)
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds have begun."""
+        return self._rounds
+
     # --- what happened --------------------------------------------------------------------------------------------
 
     def start(self) -> list[e.Event]:
@@ -172,7 +178,7 @@ class Sampling:
         out: list[e.Event] = []
         for sample in samples:
             if type(sample) is s.TextDelta:  # the hot one first
-                out += self._said(TEXT, sample.text)
+                self._text(sample.text, out)
             elif isinstance(sample, s.Completed):
                 out += self._completed(sample, attempts, model)
             else:
@@ -190,6 +196,13 @@ class Sampling:
         return [output_of(call.tool_call_id, call.tool_name, result, kind)]
 
     # --- one sample each ------------------------------------------------------------------------------------------
+
+    def _text(self, text: str, out: list[e.Event]) -> None:
+        part = self._parts.flowing
+        if part is not None and part.kind == TEXT and self._round is not None and self._round.uncovered_text:
+            out.append(e.MessageDelta(self.message_id, part.part_id, part.index, text))  # the part just goes on
+        else:
+            out += self._said(TEXT, text)
 
     def _said(self, kind: str, text: str) -> list[e.Event]:
         round_ = self._open_round()
@@ -223,7 +236,7 @@ class Sampling:
     def _reasoning_done(self, sample: s.ReasoningDone) -> list[e.Event]:
         round_ = self._open_round()
         round_.spoke = True
-        flowing = self._parts.flowing == REASONING
+        flowing = self._parts.flowing is not None and self._parts.flowing.kind == REASONING
         boundaries = self._parts.end() if flowing else self._parts.whole(REASONING, round_.number)
         return self._journaled(boundaries, sample)
 
@@ -237,6 +250,10 @@ class Sampling:
     def _call_text(self, round_: _Round, key: str, call: _Call, text: str) -> list[e.Event]:
         if not call.name:  # a call without a name is never shown: nobody could say whose it is
             return []
+        if call.committed is None and not any(call.streamed):
+            text, call.held = call.held + text, ""
+            if _may_be_nothing(text):  # "null" stands for {}, and what is shown must be what is committed
+                text, call.held = "", text
         call.streamed.append(text)
         out: list[e.Event] = []
         for boundary in self._parts.call(key, round_.number, text):
@@ -259,6 +276,7 @@ class Sampling:
         call.committed = sample
         arguments = _arguments(sample)
         streamed = "".join(call.streamed)
+        call.held = ""  # it is part of what was committed
         if arguments.startswith(streamed) and (len(arguments) > len(streamed) or not call.streamed):
             return self._call_text(round_, sample.key, call, arguments[len(streamed) :])
         return []
@@ -399,6 +417,12 @@ def _why_not(round_: _Round, finish: str) -> AguiBridgeError | None:
 def _arguments(sample: s.ToolCallCommitted) -> str:
     text = sample.arguments_json.strip()
     return "{}" if text in ("", "null") else sample.arguments_json
+
+
+def _may_be_nothing(begun: str) -> bool:
+    """Whether argument text that begins so may turn out to be "" or "null"."""
+    text = begun.strip()
+    return text == "" or (text[0] == "n" and "null".startswith(text))
 
 
 def is_object(arguments_json: str) -> bool:

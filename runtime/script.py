@@ -9,6 +9,8 @@ repeated, restarted or replayed and says the same again.
   "delay_ms"?}, …]}`; round n after that message plays entry n, past the end it answers "done". `fail: K` fails the
   round after K deltas. Text streams word by word, arguments in pieces.
 - Anything else is answered by `phrases`, a function of the words and the round; without one, by an echo.
+
+A command that cannot be read is answered with what is wrong with it.
 """
 
 from __future__ import annotations
@@ -41,6 +43,13 @@ class Break:
     after: int
 
 
+_MOST = 10_000_000
+
+_USAGE = {
+    "tokens": "Say /tokens N or /tokens N DELAY_MS, for example /tokens 50 20.",
+    "fail": "Say /fail K, for example /fail 3: the provider then fails after three deltas.",
+}
+
 Step: TypeAlias = Say | Break
 
 Phrases: TypeAlias = Callable[[str, int, frozenset[str]], "JsonObject | None"]
@@ -51,7 +60,7 @@ def script(request: JsonObject, phrases: Phrases | None = None) -> Iterator[Step
     """The response to a request, step by step."""
     words, round_ = _asked(request)
     prompt_tokens = sum(len(str(message.get("content") or "").split()) for message in request["messages"])
-    if (tokens := re.fullmatch(r"/tokens\s+(\d+)(?:\s+(\d+))?", words)) is not None:
+    if (tokens := re.fullmatch(r"/tokens\s+(\d{1,7})(?:\s+(\d{1,7}))?", words)) is not None:
         return _tokens(int(tokens[1]), int(tokens[2] or 0), prompt_tokens)
     return _entry(_entry_for(words, round_, request, phrases), prompt_tokens)
 
@@ -73,10 +82,12 @@ def _text(content: Json) -> str:
 
 
 def _entry_for(words: str, round_: int, request: JsonObject, phrases: Phrases | None) -> JsonObject:
-    if (fail := re.fullmatch(r"/fail\s+(\d+)", words)) is not None:
+    if (fail := re.fullmatch(r"/fail\s+(\d{1,7})", words)) is not None:
         return {"text": "tok " * (int(fail[1]) + 1), "fail": int(fail[1])}
-    if words.startswith("/script"):
-        return _scripted(words.removeprefix("/script").strip(), round_)
+    if (command := re.match(r"/(tokens|fail|script)\b", words)) is not None:
+        if command[1] == "script":
+            return _scripted(words.removeprefix("/script").strip(), round_)
+        return {"text": _USAGE[command[1]]}
     names = frozenset(tool["function"]["name"] for tool in request.get("tools", []))
     entry = phrases(words, round_, names) if phrases else None
     return entry or {"text": f"You said: {words}" if words else "I am listening."}
@@ -84,11 +95,60 @@ def _entry_for(words: str, round_: int, request: JsonObject, phrases: Phrases | 
 
 def _scripted(text: str, round_: int) -> JsonObject:
     try:
-        rounds = orjson.loads(text)["rounds"]
-        entry = rounds[round_ - 1] if round_ <= len(rounds) else {"text": "done"}
-        return dict(entry)
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as problem:
+        rounds = _rounds(orjson.loads(text))
+    except ValueError as problem:
         return {"text": f'A script is {{"rounds": [{{"text": "…"}}, …]}}; this one cannot be read: {problem}'}
+    return rounds[round_ - 1] if round_ <= len(rounds) else {"text": "done"}
+
+
+def _rounds(document: Json) -> list[JsonObject]:
+    """The entries of a script, all of them checked. Raises ValueError."""
+    rounds: Json = cast("JsonObject", document).get("rounds") if isinstance(document, dict) else None
+    if not isinstance(rounds, list):
+        raise ValueError("it has no list of rounds")  # noqa: TRY004  told to a person as text
+    entries = cast("list[Json]", rounds)
+    for number, entry in enumerate(entries, 1):
+        if (complaint := _complaint(entry)) is not None:
+            raise ValueError(f"round {number}: {complaint}")
+    return entries
+
+
+def _complaint(entry: Json) -> str | None:
+    if not isinstance(entry, dict):
+        return "it is no object"
+    for name, value in cast("JsonObject", entry).items():
+        if name not in _ENTRY:
+            return f"there is no {name!r}, only {', '.join(_ENTRY)}"
+        expected, fits = _ENTRY[name]
+        if value is not None and not fits(value):
+            return f"{name} must be {expected}"
+    return None
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Json) -> bool:
+    return isinstance(value, int) and 0 <= value <= _MOST
+
+
+def _are_calls(value: Json) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(call, dict) and isinstance(cast("JsonObject", call).get("name"), str)
+        for call in cast("list[Json]", value)
+    )
+
+
+_ENTRY: dict[str, tuple[str, Callable[[Json], bool]]] = {
+    "reasoning": ("text", _is_text),
+    "text": ("text", _is_text),
+    "tool_calls": ('a list of {"name", "arguments"}', _are_calls),
+    "fail": ("a number of deltas", _is_count),
+    "finish": ("text", _is_text),
+    "delay_ms": ("a number of milliseconds", _is_count),
+}
+"""What an entry of a script may hold: how that is called, and whether a value is it."""
 
 
 def _tokens(count: int, delay_ms: int, prompt_tokens: int) -> Iterator[Step]:
@@ -99,7 +159,7 @@ def _tokens(count: int, delay_ms: int, prompt_tokens: int) -> Iterator[Step]:
 
 
 def _entry(entry: JsonObject, prompt_tokens: int) -> Iterator[Step]:
-    delay_ms = int(entry.get("delay_ms", 0))
+    delay_ms = int(entry.get("delay_ms") or 0)
     fail_after = entry.get("fail")
     deltas = list(_deltas(entry))
     count = 0

@@ -12,6 +12,7 @@ import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runtime import events as e
@@ -20,7 +21,7 @@ from runtime.authority import Principal, authorize
 from runtime.canonical import JsonObject, canonical, digest_of
 from runtime.ending import ending
 from runtime.engine import Engine, Limits
-from runtime.errors import AguiBridgeError, NotFound, ShuttingDown, StoreError
+from runtime.errors import AguiBridgeError, FenceLost, NotFound, ShuttingDown
 from runtime.journal import Begun, Journal, Opening, Session, Started
 from runtime.journal.tail import Cursor, Tail
 from runtime.models import Model
@@ -81,14 +82,19 @@ class Supervisor:
         self._grace_s = disconnect_grace_s
         self._tool_threads = ThreadLimiter()
         self._live: dict[str, _Live] = {}
-        self._live_threads: set[str] = set()
+        self._live_threads: dict[str, Thread] = {}
         self._threads: OrderedDict[str, Thread] = OrderedDict()
+        self._beginning = 0
+        self._idle = asyncio.Event()
         self._draining = False
+        self._giving_up = False
 
     # --- life -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Open the journal and close the runs that a crash left behind. Raises what the journal raises."""
+        self._draining = self._giving_up = False
+        self._threads.clear()
         await self.journal.open()
         for run in await self.journal.active_runs():
             await self._close_lost(run)
@@ -96,16 +102,18 @@ class Supervisor:
     async def drain(self, patience_s: float) -> None:
         """Begin no new runs; let those at work finish for so long, then give them up as interrupted."""
         self._draining = True
-        await self._all_over(patience_s)
+        await self._until_idle(patience_s)
+        self._giving_up = True
         for live in list(self._live.values()):
             live.engine.interrupt("shutdown")
-        await self._all_over(self._limits.stop_grace_s)
+        await self._until_idle(self._limits.stop_grace_s)
 
     async def stop(self) -> None:
         """Let go of the journal. What is still at work now is closed by the next start."""
-        for live in list(self._live.values()):
-            if live.task is not None:
-                live.task.cancel()
+        tasks = [live.task for live in self._live.values() if live.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.journal.close()
 
     @property
@@ -113,12 +121,18 @@ class Supervisor:
         """Whether new runs are refused because the server is shutting down."""
         return self._draining
 
-    async def _all_over(self, patience_s: float) -> None:
-        waiting = [asyncio.ensure_future(live.over.wait()) for live in self._live.values()]
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=patience_s)
-            for wait in late:
-                wait.cancel()
+    async def _until_idle(self, patience_s: float) -> None:
+        """Return when no run is at work or about to begin, or after so many seconds."""
+        self._look_idle()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await self._idle.wait()
+
+    def _look_idle(self) -> None:
+        if self._live or self._beginning:
+            self._idle.clear()
+        else:
+            self._idle.set()
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -152,9 +166,11 @@ class Supervisor:
 
     async def thread(self, thread_id: str) -> Thread:
         """The fold of a thread, up to its last committed fact (or, while it runs here, its last fact)."""
-        thread = self._threads.get(thread_id) or Thread(thread_id)
-        if thread_id not in self._live_threads:
+        thread = self._live_threads.get(thread_id)
+        if thread is None:
+            thread = self._threads.get(thread_id) or Thread(thread_id)
             await self._read_up(thread)
+            thread = self._live_threads.get(thread_id, thread)  # a run may have begun meanwhile, on another fold
         self._keep(thread)
         return thread
 
@@ -207,6 +223,7 @@ class Supervisor:
             repeatable=request.repeatable,
         )
         self.tail.opened(run.run_id)  # before it is in the store: nobody may find it there and not here
+        self._beginning += 1
         at_work = False
         try:
             begun = await self.journal.begin_run(opening)
@@ -214,6 +231,8 @@ class Supervisor:
                 at_work = self._launch(begun, request, performer, thread)
             return begun
         finally:
+            self._beginning -= 1
+            self._look_idle()
             if not at_work:
                 self.tail.closed(run.run_id)
 
@@ -264,8 +283,10 @@ class Supervisor:
             limits=self._limits,
         )
         live = self._live[run.run_id] = _Live(run, engine, request.cancel_when_unread)
-        self._live_threads.add(run.thread_id)
+        self._live_threads[run.thread_id] = thread
         self.tail.publish(run.run_id, started.records)
+        if self._giving_up:
+            engine.interrupt("shutdown")
         live.task = asyncio.create_task(self._perform(live, thread), name=f"perform {run.run_id}")
         return True
 
@@ -273,17 +294,23 @@ class Supervisor:
         run_id = live.run.run_id
         try:
             await live.engine.drive()
-        except AguiBridgeError as error:
+        except Exception as error:
             log.exception("run %s could not be written", run_id)
-            self._threads.pop(thread.thread_id, None)
+            self._forget(thread)
             await self._close_failed(live.run, error)
         finally:
             if live.grace is not None:
                 live.grace.cancel()
-            self._live.pop(run_id, None)
-            self._live_threads.discard(thread.thread_id)
+            del self._live[run_id]
+            self._live_threads.pop(thread.thread_id, None)
             self.tail.closed(run_id)
+            self._look_idle()
             live.over.set()
+
+    def _forget(self, thread: Thread) -> None:
+        """The fold holds what was never committed: nobody may be given it."""
+        self._threads.pop(thread.thread_id, None)
+        self._live_threads.pop(thread.thread_id, None)
 
     # --- stopping -------------------------------------------------------------------------------------------------
 
@@ -325,11 +352,17 @@ class Supervisor:
         """Reconciliation: the executor is gone; say so, and what became of the calls it had begun."""
         await self._close(run, e.RunInterrupted("executor_lost"))
 
-    async def _close_failed(self, run: RunRecord, error: AguiBridgeError) -> None:
-        """The journal refused this run's facts: end it with what it holds, if the journal takes that."""
+    async def _close_failed(self, run: RunRecord, error: Exception) -> None:
+        """The run's facts could not be written: end it with what the journal holds, if that takes it.
+
+        A run whose fence was lost has another owner, or is over.
+        """
+        if isinstance(error, FenceLost):
+            return
+        known = error if isinstance(error, AguiBridgeError) else AguiBridgeError("The server failed; its log says why.")
         try:
-            await self._close(run, e.RunFailed(error.as_payload()))
-        except StoreError:
+            await self._close(run, e.RunFailed(known.as_payload()))
+        except Exception:
             log.exception("run %s stays open until the next start", run.run_id)
 
     async def _close(self, run: RunRecord, terminal: e.Event) -> None:

@@ -22,6 +22,7 @@ from runtime.parts import REASONING, REFUSAL, TEXT, TOOL_CALL, Part
 from runtime.state_delta import apply
 
 LATE_ANSWER = "late_tool_answer"
+NAMELESS = "unnamed"
 
 
 @dataclass(slots=True)
@@ -45,6 +46,8 @@ class Call:
     """What the client said went wrong."""
     answer: Content | None = None
     """What the client answered, be it too late."""
+    place: int = 0
+    """Where its output stands among those of the thread: outputs are shown in the order in which they came."""
 
     @property
     def waits_for_client(self) -> bool:
@@ -52,8 +55,8 @@ class Call:
         return self.output is None and self.target == "client" and not self.malformed
 
     def items(self) -> tuple[FunctionCall, FunctionCallOutput | None]:
-        """The call and its output as the model sees them."""
-        call = FunctionCall(self.call_id, self.name, self.arguments_json, self.malformed, self.opaque, self.provider)
+        """The call and its output as the model sees them. A call without a name gets one: providers ask for it."""
+        call = FunctionCall(self.call_id, self.name or NAMELESS, self.arguments_json, self.malformed, self.opaque, self.provider)
         return call, self.output
 
 
@@ -152,6 +155,7 @@ class Turn:
             calls = {call.call_id: call for call in round_.calls}
             for part in by_round.get(number, []):
                 yield from self._item(part, round_, calls)
+            yield from (call.items()[0] for call in round_.calls if call.call_id not in self._by_call)
             yield from (output for call in round_.calls if (output := call.output) is not None)
 
     def _item(self, part: Part, round_: Round, calls: dict[str, Call]) -> Iterator[Item]:
@@ -232,6 +236,8 @@ class Thread:
         """The ids of all user messages that ever were."""
         self.calls: dict[str, Call] = {}
         """Every committed call of the thread, by id, whatever its branch."""
+        self.outputs = 0
+        """How many outputs there have been."""
         self.state: Json = {}
         self.last_run: RunNote | None = None
         self.turn: Turn | None = None
@@ -335,8 +341,13 @@ class Thread:
             output = with_error(event.result, event.error)
             call.output = FunctionCallOutput(call.call_id, call.name, output, event.is_error)
             call.output_kind = event.kind
+            call.place = self._next_place()
             call.answered_by, call.error = event.message_id, event.error
             call.answer = event.result
+
+    def _next_place(self) -> int:
+        self.outputs += 1
+        return self.outputs
 
     def _round_completed(self, run_id: str, event: e.RoundCompleted) -> None:
         if (turn := self.turn) is None:
@@ -397,6 +408,7 @@ class Thread:
         output = with_error(payload["content"], call.error)
         call.output = FunctionCallOutput(call.call_id, call.name, output, call.error is not None)
         call.output_kind, call.answered_by, call.answer = "client", payload["id"], payload["content"]
+        call.place = self._next_place()
 
     def _forked(self, run_id: str, event: e.HistoryForked) -> None:
         keep = self._behind(event.keep or "")

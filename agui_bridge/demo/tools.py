@@ -63,7 +63,9 @@ async def add_todo(ctx: ToolContext, text: str) -> str:
     Args:
         text: What is to be done.
     """
-    todos = ctx.state.setdefault("todos", [])
+    todos = ctx.state.setdefault("todos", []) if isinstance(ctx.state, dict) else None
+    if not isinstance(todos, list):
+        raise ToolError("The page has put something else where the list of things to do would be.")
     todos.append({"text": text, "done": False})
     return f"Added. There are {len(todos)} things to do."
 

@@ -3,7 +3,8 @@ else."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,14 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agui_bridge.web.guard import OriginGuard, json_response, on_bug, on_error, on_http_exception
+from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
 from agui_bridge.web.runs_api import RunsApi
-from runtime.errors import AguiBridgeError, StoreError
+from runtime.errors import StoreError
 
 if TYPE_CHECKING:
     from agui_bridge.bridge import Bridge
 
-_LOOPBACK_ORIGINS = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_LOOPBACK_ORIGINS = r"https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?"
 _EXPOSED = ["X-Run-Id", "Location"]
 
 
@@ -40,14 +43,14 @@ def build_app(bridge: Bridge, *, agent_path: str, loopback: bool) -> Starlette:
     async def ready(request: Request) -> Response:
         return await _ready(bridge)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", run_first, methods=["POST"]),
             Route(agent_path, run_named, methods=["POST"]),
-            Route("/api/agent-runs/{run_id}", runs.run, methods=["GET"]),
-            Route("/api/agent-runs/{run_id}/events", runs.events, methods=["GET"]),
+            Route("/api/agent-runs/{run_id}", _endpoint(runs.run), methods=["GET"]),
+            Route("/api/agent-runs/{run_id}/events", _endpoint(runs.events), methods=["GET"]),
             Route("/health", health, methods=["GET"]),
-            Route("/ready", ready, methods=["GET"]),
+            Route("/ready", _endpoint(ready), methods=["GET"]),
         ],
         middleware=[
             Middleware(
@@ -60,9 +63,18 @@ def build_app(bridge: Bridge, *, agent_path: str, loopback: bool) -> Starlette:
             ),
             Middleware(OriginGuard, allowed_origins=bridge.settings.allowed_origins, loopback=loopback),
         ],
-        exception_handlers={AguiBridgeError: on_error, HTTPException: on_http_exception, Exception: on_bug},
+        exception_handlers={HTTPException: on_http_exception, Exception: on_bug},
         lifespan=bridge.lifespan,
     )
+    app.router.redirect_slashes = False  # a client of an API is told what is wrong, not sent around
+    return app
+
+
+def _endpoint(work: Endpoint) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return await answered(request, work(request))
+
+    return endpoint
 
 
 async def _ready(bridge: Bridge) -> Response:

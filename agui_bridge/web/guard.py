@@ -1,12 +1,18 @@
 """What a request must be before anybody looks at what it says: size, type, JSON; and how a refusal looks.
 
-Nothing is recorded of a request that is refused here.
+Nothing is recorded of a request that is refused here. Every refusal of ours is made in this module, whether it is met
+in our own app or in a host's route.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
+import re
+from collections.abc import Awaitable
+from http import HTTPStatus
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import orjson
@@ -22,8 +28,9 @@ from runtime.system import mint_uuid7
 
 log = logging.getLogger("agui_bridge.web")
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _CODES = {404: "not_found", 405: "method_not_allowed"}
+_MOST_DIGITS = 18
+_NOT_IN_A_HOST = re.compile(r"[/?#@\\\s]")
 
 
 class NotJson(CallerError):
@@ -59,9 +66,11 @@ async def read_json(request: Request, max_bytes: int) -> Json:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise UnsupportedMediaType
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must not be compressed: send it without content-encoding.")
     too_large = BodyTooLarge(f"The body is larger than {max_bytes / 2**20:g} MiB.")
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > max_bytes:
+    if declared.isdecimal() and (len(declared) > _MOST_DIGITS or int(declared) > max_bytes):
         raise too_large
     pieces: list[bytes] = []
     size = 0
@@ -77,7 +86,11 @@ async def read_json(request: Request, max_bytes: int) -> Json:
 
 
 def parse_json(body: bytes) -> Json:
-    """The document in a body. Raises NotJson; lone surrogates that JSON can write come back as such."""
+    """The document in a body, which is UTF-8; a byte order mark before it is no harm.
+
+    Raises NotJson, InvalidInput (`too_deep`). Lone surrogates that JSON can write come back as such.
+    """
+    body = body.removeprefix(codecs.BOM_UTF8)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as problem:
@@ -87,10 +100,10 @@ def parse_json(body: bytes) -> Json:
 def _parse_slowly(body: bytes, problem: orjson.JSONDecodeError) -> Json:
     """orjson refuses escaped lone surrogates, and nesting that is too deep for it; the standard library tells which."""
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)  # of bytes it would guess the encoding
     except RecursionError:
         raise InvalidInput("The body nests too deep.", code="too_deep") from problem
-    except (ValueError, UnicodeDecodeError):
+    except ValueError:
         raise NotJson(
             f"The body is not JSON: {problem.msg} (line {problem.lineno}, column {problem.colno})."
         ) from problem
@@ -112,24 +125,44 @@ def error_response(error: AguiBridgeError) -> Response:
     return json_response(document, error.status, headers)
 
 
-async def on_error(request: Request, error: Exception) -> Response:
-    """An error of ours, before a stream has started."""
-    assert isinstance(error, AguiBridgeError)
-    return error_response(error)
+async def answered(request: Request, work: Awaitable[Response]) -> Response:
+    """What `work` answers, or what its error says. An HTTPException passes: it is the web framework's own word."""
+    try:
+        return await work
+    except HTTPException:
+        raise
+    except AguiBridgeError as error:
+        if error.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.exception("%s %s: %s (%s)", request.method, request.url.path, error.message, error.code)
+        return error_response(error)
+    except Exception:
+        bug = mint_uuid7("bug")
+        log.exception("%s %s failed (%s)", request.method, request.url.path, bug)
+        return _bug_response(bug)
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """What Starlette refuses by itself: unknown paths and methods."""
+    """What Starlette refuses by itself (unknown paths and methods), and what an authenticate hook raises so."""
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "http_error")
-    document: JsonObject = {"code": code, "message": error.detail, "details": {}}
+    detail: Json = error.detail  # a host's framework allows more than text
+    document: JsonObject = {
+        "code": code,
+        "message": detail if isinstance(detail, str) else HTTPStatus(error.status_code).phrase,
+        "details": {} if isinstance(detail, str) else {"detail": clean(detail)},
+    }
     return json_response(document, error.status_code, dict(error.headers or {}))
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
-    """Anything else is ours: the log has it under the id that the client is told."""
+    """An error outside of every route."""
     bug = mint_uuid7("bug")
     log.error("%s %s failed (%s)", request.method, request.url.path, bug, exc_info=error)
+    return _bug_response(bug)
+
+
+def _bug_response(bug: str) -> Response:
+    """Any other error is ours: the log has it under the id that the client is told."""
     document: JsonObject = {
         "code": "internal_error",
         "message": "The server failed; its log says why.",
@@ -143,6 +176,7 @@ class OriginGuard:
 
     A request that is not a GET and has a foreign Origin is refused. With `loopback` the server is meant for this
     machine alone: the Host must be a loopback name (a rebound DNS name is not), and every loopback origin may call.
+    A request without Host is no browser's, and passes.
     """
 
     def __init__(self, app: ASGIApp, allowed_origins: list[str], loopback: bool) -> None:
@@ -154,7 +188,7 @@ class OriginGuard:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = headers.get("host", "")
-            if self._loopback and not is_loopback(host):
+            if self._loopback and host and not is_loopback(host):
                 refusal = ForeignOrigin("This server listens on a loopback address and answers to its names alone.")
                 return await error_response(refusal)(scope, receive, send)
             origin = headers.get("origin")
@@ -169,10 +203,16 @@ class OriginGuard:
     def _is_foreign(self, origin: str, host: str) -> bool:
         if origin in self._allowed or "*" in self._allowed:
             return False
-        netloc = urlsplit(origin).netloc
-        return netloc != host and not (self._loopback and is_loopback(netloc))
+        netloc = origin.partition("://")[2]  # an Origin has nothing behind it; "null" has nothing at all
+        return not netloc or (netloc != host and not (self._loopback and is_loopback(netloc)))
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host, with or without a port, is reached from this machine alone."""
-    return (urlsplit(f"//{host}").hostname or "") in _LOOPBACK
+    if _NOT_IN_A_HOST.search(host):
+        return False
+    try:
+        name = host if host.count(":") > 1 and host[0] != "[" else urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False

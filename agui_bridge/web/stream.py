@@ -8,6 +8,7 @@ that is aborted, because a clean end reads as success.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
@@ -16,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 
 from agui_bridge.wire import SSE_MEDIA_TYPE
 from agui_bridge.wire.sse import KEEP_ALIVE
-from runtime.errors import AguiBridgeError
 from runtime.events import Record
 from runtime.journal.tail import Cursor
 
@@ -27,6 +27,15 @@ HEADERS = {
     "cache-control": "no-cache, no-transform",  # no proxy may compress a stream: it would hold frames back
     "x-accel-buffering": "no",
 }
+
+
+MANY = 64
+"""After so many records at once a replay lets others run; it may not wait for anything else."""
+
+_POISON = {"type": "http.response.body", "body": "this stream is cut off here", "more_body": True}
+"""A body that is no bytes. Middleware that runs the app in a task of its own (Starlette's BaseHTTPMiddleware) ends the
+body cleanly when the app fails, and only then raises; but it hands on what it is given, and the server raises at this.
+"""
 
 
 class StreamAborted(Exception):
@@ -54,6 +63,11 @@ class EventStream(Response):
         self._gone = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            self._cursor.close()
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
         watch = asyncio.create_task(self._watch(receive))
         alive = _KeepAlive(send, self._keep_alive_s)
         try:
@@ -63,11 +77,15 @@ class EventStream(Response):
                 if frames := self._encode(records):
                     alive.spoke()
                     await send({"type": "http.response.body", "body": frames, "more_body": True})
+                if len(records) >= MANY:
+                    await asyncio.sleep(0)
             alive.stop()
             await send({"type": "http.response.body", "body": b""})
-        except AguiBridgeError as error:
+        except Exception as error:
             if not self._gone:
-                raise StreamAborted(f"The stream of run {self._cursor.run_id} was aborted: {error.message}") from error
+                log.error("the stream of run %s is cut off: %s", self._cursor.run_id, error)  # noqa: TRY400  the server logs the trace
+                await _poison(send)
+                raise StreamAborted(f"The stream of run {self._cursor.run_id} was cut off.") from error
         finally:
             alive.stop()
             watch.cancel()
@@ -78,6 +96,11 @@ class EventStream(Response):
             pass
         self._gone = True
         self._cursor.close()
+
+
+async def _poison(send: Send) -> None:
+    with contextlib.suppress(Exception):
+        await send(_POISON)
 
 
 class _KeepAlive:
@@ -102,6 +125,9 @@ class _KeepAlive:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._comment is not None:
+            self._comment.cancel()
+            self._comment = None
 
     def _look(self) -> None:
         silent = self._loop.time() - self._last
@@ -112,4 +138,5 @@ class _KeepAlive:
         self._timer = self._loop.call_later(self._seconds - silent, self._look)
 
     async def _say(self) -> None:
-        await self._send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+        with contextlib.suppress(OSError):  # who is gone needs no comment; the stream itself will notice
+            await self._send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})

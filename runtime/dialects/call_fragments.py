@@ -112,7 +112,7 @@ class CallFragments:
         function = fragment.get("function")
         said = cast("JsonObject", function) if isinstance(function, dict) else fragment
         name = _string(said.get("name"))
-        arguments = _argument_text(said.get("arguments"))
+        arguments = argument_text(said.get("arguments"))
         call_id = _string(fragment.get("id"))
         index = _index(fragment.get("index"))
         call = self._at_index.get(index) if index is not None and not name and not call_id else None
@@ -235,7 +235,7 @@ def _is_whole(arguments: str) -> bool:
         return False
 
 
-def _argument_text(value: Json) -> str:
+def argument_text(value: Json) -> str:
     """Argument text as written; a server that sends the value itself gets its JSON text."""
     if isinstance(value, str):
         return value

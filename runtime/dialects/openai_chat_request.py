@@ -6,18 +6,13 @@ Pure. It never fails for what a history may hold: what the format cannot say is 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import orjson
-
 from runtime.canonical import Json, JsonObject
+from runtime.dialects.history import Pairs, arguments_of, data_url, output_text, said_by_user
 from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec, text_of
-
-NO_OUTPUT = "Error: this call has no recorded result."
-LATE_ANSWER = "Late answer to a tool call that was closed before as not answered:\n"
 
 _OWN_OPTIONS = frozenset(
     {"model", "instructions", "replay_reasoning", "reasoning_field", "think_tags", "starts_in_thinking"}
@@ -61,37 +56,12 @@ class _Block:
     """What becomes one assistant message, with the tool messages behind it."""
 
     texts: list[str] = field(default_factory=list[str])
-    calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
+    calls: list[tuple[int, FunctionCall]] = field(default_factory=list[tuple[int, FunctionCall]])
     reasoning: list[Reasoning] = field(default_factory=list[Reasoning])
 
 
-class _Outputs:
-    """The outputs by call id, handed out once, in order; ids are unique within the request."""
-
-    def __init__(self, items: Sequence[Item]) -> None:
-        self._waiting: dict[str, deque[FunctionCallOutput]] = {}
-        self._taken: set[str] = set()
-        for item in items:
-            if isinstance(item, FunctionCallOutput):
-                self._waiting.setdefault(item.call_id, deque()).append(item)
-
-    def take(self, call_id: str) -> str:
-        """The text of the call's output."""
-        waiting = self._waiting.get(call_id)
-        return _output_text(waiting.popleft()) if waiting else NO_OUTPUT
-
-    def unique(self, call_id: str) -> str:
-        """The id, or one made of it if this request has it already."""
-        wanted, number = call_id, 1
-        while wanted in self._taken:
-            number += 1
-            wanted = f"{call_id}~{number}"
-        self._taken.add(wanted)
-        return wanted
-
-
 def _messages(items: Sequence[Item], options: JsonObject, provider: str) -> list[JsonObject]:
-    outputs = _Outputs(items)
+    pairs = Pairs(items)
     replay = options.get("replay_reasoning", "loop")
     reasoning_field = options.get("reasoning_field", "reasoning_content")
     last_user = max(
@@ -105,7 +75,7 @@ def _messages(items: Sequence[Item], options: JsonObject, provider: str) -> list
             messages.append(_said(entry, provider))
             continue
         replayed = entry.reasoning if replay == "always" or (replay == "loop" and at > last_user) else []
-        messages += _assistant(entry, replayed, outputs, provider, str(reasoning_field))
+        messages += _assistant(entry, replayed, pairs, provider, str(reasoning_field))
     return messages
 
 
@@ -131,7 +101,7 @@ def _entries(items: Sequence[Item]) -> Iterator[tuple[int, Message | _Block]]:
         if isinstance(item, Message):
             block.texts.append(text_of(item.content))
         elif isinstance(item, FunctionCall):
-            block.calls.append(item)
+            block.calls.append((at, item))
         else:
             block.reasoning.append(item)
     if block is not None:
@@ -142,7 +112,7 @@ def _entries(items: Sequence[Item]) -> Iterator[tuple[int, Message | _Block]]:
 
 
 def _assistant(
-    block: _Block, reasoning: list[Reasoning], outputs: _Outputs, provider: str, reasoning_field: str
+    block: _Block, reasoning: list[Reasoning], pairs: Pairs, provider: str, reasoning_field: str
 ) -> Iterator[JsonObject]:
     """One assistant message, then one tool message a call, in call order. Nothing if it said nothing."""
     text = "".join(block.texts)
@@ -150,12 +120,12 @@ def _assistant(
         return
     message: JsonObject = {"role": "assistant", "content": text or None}
     message.update(_reasoning([one for one in reasoning if one.provider == provider], reasoning_field))
-    ids = [outputs.unique(call.call_id) for call in block.calls]
+    ids = [pairs.unique(call.call_id) for _, call in block.calls]
     if block.calls:
-        message["tool_calls"] = [_call(call, id_, provider) for call, id_ in zip(block.calls, ids, strict=True)]
+        message["tool_calls"] = [_call(call, id_, provider) for (_, call), id_ in zip(block.calls, ids, strict=True)]
     yield message
-    for call, id_ in zip(block.calls, ids, strict=True):
-        yield {"role": "tool", "tool_call_id": id_, "content": outputs.take(call.call_id)}
+    for (at, _), id_ in zip(block.calls, ids, strict=True):
+        yield {"role": "tool", "tool_call_id": id_, "content": output_text(pairs.output(at))}
 
 
 def _reasoning(parts: list[Reasoning], reasoning_field: str) -> JsonObject:
@@ -173,28 +143,8 @@ def _reasoning(parts: list[Reasoning], reasoning_field: str) -> JsonObject:
 
 def _call(call: FunctionCall, call_id: str, provider: str) -> JsonObject:
     opaque = call.opaque if call.opaque and call.provider == provider else {}
-    function = {"name": call.name, "arguments": _arguments(call)}
+    function = {"name": call.name, "arguments": arguments_of(call)}
     return {**opaque, "id": call_id, "type": "function", "function": function}
-
-
-def _arguments(call: FunctionCall) -> str:
-    """Arguments that every server can read: one that refuses its own history would make the thread unusable."""
-    written = call.arguments_json
-    if written.strip() in ("", "null"):
-        return "{}"
-    try:
-        if isinstance(orjson.loads(written), dict):
-            return written
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        pass
-    return orjson.dumps({"INVALID_JSON": written}).decode()
-
-
-def _output_text(output: FunctionCallOutput) -> str:
-    text = text_of(output.output)
-    if not output.is_error or text.lower().startswith("error"):
-        return text
-    return f"Error: {text}" if text else "Error"
 
 
 # --- what others said ---------------------------------------------------------------------------------------------
@@ -203,9 +153,7 @@ def _output_text(output: FunctionCallOutput) -> str:
 def _said(message: Message, provider: str) -> JsonObject:
     if message.role == "system":
         return {"role": "system", "content": text_of(message.content)}
-    if message.runtime_role == "late_tool_answer":
-        return {"role": "user", "content": LATE_ANSWER + text_of(message.content)}
-    return {"role": "user", "content": _user_content(message.content, provider)}
+    return {"role": "user", "content": _user_content(said_by_user(message), provider)}
 
 
 def _user_content(content: Content, provider: str) -> str | list[JsonObject]:
@@ -234,7 +182,7 @@ def _part(part: JsonObject, provider: str) -> JsonObject | None:
 
 
 def _image_data(_part: JsonObject, source: JsonObject, _provider: str) -> JsonObject | None:
-    return {"type": "image_url", "image_url": {"url": _data_url(source, "image/png")}}
+    return {"type": "image_url", "image_url": {"url": data_url(source, "image/png")}}
 
 
 def _image_url(_part: JsonObject, source: JsonObject, _provider: str) -> JsonObject | None:
@@ -251,7 +199,7 @@ def _document_data(part: JsonObject, source: JsonObject, _provider: str) -> Json
         return None
     metadata = part.get("metadata")
     filename = cast("JsonObject", metadata).get("filename") if isinstance(metadata, dict) else None
-    file = {"filename": filename or "document.pdf", "file_data": _data_url(source, "application/pdf")}
+    file = {"filename": filename or "document.pdf", "file_data": data_url(source, "application/pdf")}
     return {"type": "file", "file": file}
 
 
@@ -268,10 +216,6 @@ _PARTS = {
     ("document", "data"): _document_data,
     ("document", "file"): _document_file,
 }
-
-
-def _data_url(source: JsonObject, otherwise: str) -> str:
-    return f"data:{source.get('mime_type') or otherwise};base64,{source.get('value')}"
 
 
 def _tool(tool: ToolSpec) -> JsonObject:

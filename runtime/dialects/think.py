@@ -58,7 +58,7 @@ class ThinkTags:
         self._stray = not starts_in_thinking  # whether a closing tag may still be one without an opening
         self._ticks = 0
         self._held: list[str] = []  # white space of which the next character decides
-        self._blank = ""
+        self._blank: str = ""
         self._tail = ""  # what may be the beginning of a tag
 
     def feed(self, text: str) -> list[Piece]:

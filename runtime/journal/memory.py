@@ -179,4 +179,4 @@ def _key(session: Session) -> tuple[str, str, str]:
 
 def _as_read(record: Record) -> Record:
     """The record with an event of its own, so that no reader can change what is stored."""
-    return replace(record, event=decoded(record.run_id, record.seq, record.event_type, record.payload))
+    return record._replace(event=decoded(record.run_id, record.seq, record.event_type, record.payload))

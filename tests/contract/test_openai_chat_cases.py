@@ -23,7 +23,8 @@ from runtime.dialects.openai_chat import OpenAIChat
 from runtime.dialects.think import ThinkTags
 from runtime.errors import ProviderError
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning
-from runtime.providers import OpenAIChatModel, chunk_of
+from runtime.provider_stream import chunk_of
+from runtime.providers import OpenAIChatModel
 from tests.contract.provider_server import Answer, playing
 
 CASES = Path(__file__).parent / "cases"

@@ -1,0 +1,64 @@
+"""The OpenAI SDK as both of its models use it: for addresses, keys and connections.
+
+Its event objects are not used (they cost twenty times the parsing, and refuse what compatible servers send). The SDK
+is imported when the first model is made, because that takes most of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from runtime.canonical import JsonObject
+from runtime.errors import ConfigurationError
+from runtime.provider_stream import chunks_of, is_done, translated
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+def openai_client(given: AsyncOpenAI | None) -> AsyncOpenAI:
+    """The given client, or one made from the SDK's own variables, without retries of its own.
+
+    Raises ConfigurationError if there is no key.
+    """
+    from openai import AsyncOpenAI, OpenAIError
+
+    if given is not None:
+        return given.with_options(max_retries=0)
+    try:
+        return AsyncOpenAI(max_retries=0)
+    except OpenAIError as error:
+        raise ConfigurationError(
+            "The OpenAI client has no key: set OPENAI_API_KEY (any value, if the server at OPENAI_BASE_URL wants none)."
+        ) from error
+
+
+async def streamed(
+    create: Any,
+    request: JsonObject,
+    known: frozenset[str],
+    *,
+    connect_timeout_s: float,
+    silence_timeout_s: float,
+    last: Callable[[JsonObject], bool] = is_done,
+) -> AsyncGenerator[JsonObject, None]:
+    """The chunks that come of one `with_streaming_response.create` of the SDK: see `models.Model.stream`.
+
+    Only the `known` members are given to the SDK by name. Whatever it does not know goes into the body all the same:
+    servers have options of their own.
+    """
+    import httpx2
+    import openai
+
+    timeout = httpx2.Timeout(silence_timeout_s, connect=connect_timeout_s)
+    named = {name: value for name, value in request.items() if name in known}
+    rest = {name: value for name, value in request.items() if name not in known and name != "stream"}
+    sending = create(**named, stream=True, extra_body=rest, timeout=timeout)
+    try:
+        async with sending as answer, aclosing(chunks_of(answer.http_response, last)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError) as error:
+        raise translated(error, openai) from error

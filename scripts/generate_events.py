@@ -1,0 +1,286 @@
+"""docs/events.md: the journal's events. Fields and meanings come from `runtime.events`, the AG-UI side from the
+projection's own code; what cannot be derived stands here in words, one entry an event.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from agui_bridge import projection
+from agui_bridge.wire import events as agui
+from runtime import events as e
+from scripts.generate_markdown import NOTE, code, one_line, table
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+INTAKE: Final = "agui_bridge/intake.py"
+SAMPLING: Final = "runtime/sampling.py"
+ENGINE: Final = "runtime/engine.py"
+ENDING: Final = "runtime/ending.py"
+SUPERVISOR: Final = "runtime/supervisor.py"
+STATE: Final = "runtime/state_delta.py"
+
+WRITERS: Final[dict[str, dict[str, str]]] = {
+    "run.started": {SUPERVISOR: "first fact of every run"},
+    "run.completed": {ENGINE: "at the end", SUPERVISOR: "at once, when there is nothing to say"},
+    "run.failed": {ENGINE: "at the end", SUPERVISOR: "when the journal refused the run's facts"},
+    "run.cancelling": {ENGINE: "when a stop is asked for, or a budget is used up"},
+    "run.cancelled": {ENGINE: "at the end"},
+    "run.interrupted": {ENGINE: "at a shutdown", SUPERVISOR: "at the next start after a crash"},
+    "round.started": {SAMPLING: "before the model is asked"},
+    "round.completed": {SAMPLING: "when the stream ended with evidence"},
+    "message.started": {SAMPLING: "before the first round"},
+    "message.delta": {SAMPLING: "as the model speaks"},
+    "message.completed": {INTAKE: "what a user said", ENDING: "the assistant's message, before the terminal event"},
+    "reasoning.started": {SAMPLING: "as the model thinks"},
+    "reasoning.delta": {SAMPLING: "as the model thinks"},
+    "reasoning.completed": {SAMPLING: "when the thought ends"},
+    "tool.call.started": {SAMPLING: "as the model writes a call"},
+    "tool.call.delta": {SAMPLING: "as the model writes a call"},
+    "tool.call.committed": {SAMPLING: "in the commit that completes the round"},
+    "tool.execution.started": {ENGINE: "committed before the tool is called"},
+    "tool.call.completed": {
+        SAMPLING: "the tool returned, failed or was refused",
+        INTAKE: "the page answered, or went on without answering",
+        ENDING: "the run ended before there was a result",
+    },
+    "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
+    "state.delta": {STATE: "a tool's change", ENGINE: "a tool's change, carried over a quicker one"},
+    "history.seeded": {INTAKE: "messages that this server did not know"},
+    "history.forked": {INTAKE: "the page shows another history"},
+}
+"""Which module writes the event, and when."""
+
+SHOWN: Final[dict[str, str]] = {
+    "run.started": "The ids are the request's own. Behind it stands what the page lacks: one MESSAGES_SNAPSHOT or two, "
+    "and a STATE_SNAPSHOT when the page believes in another state.",
+    "run.completed": "What is open is closed. Then the outcome `success`, with `pendingToolCallIds` and `usage`.",
+    "run.failed": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code and the "
+    "message.",
+    "run.cancelling": "Nothing: the end shows it.",
+    "run.cancelled": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the outcome "
+    "`cancelled`.",
+    "run.interrupted": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code "
+    "`run_interrupted`.",
+    "round.started": "The step `round-N`.",
+    "round.completed": "Text is closed and told what it was (`agui-bridge:role`); `agui-bridge:round` repeats it for "
+    "all messages of the round.",
+    "message.started": "Nothing: a message without text is not shown.",
+    "message.delta": "The first one of a round opens the round's message.",
+    "message.completed": "Nothing: the text was streamed, and a user's message came from the page.",
+    "reasoning.started": "Nothing: a thought without text is not shown.",
+    "reasoning.delta": "The first one opens the thought.",
+    "reasoning.completed": "The thought is closed, with its signature or encrypted value.",
+    "tool.call.started": "Text before it is closed as a working message: with a call the round cannot be final.",
+    "tool.call.delta": "The arguments, as written.",
+    "tool.call.committed": "Only now the call is closed. A page that runs its own tools at TOOL_CALL_END never runs a "
+    "call that was not committed.",
+    "tool.execution.started": "Nothing.",
+    "tool.call.completed": "The result. Nothing for `client` and `unanswered`: the page has its own answer, or gave "
+    "none.",
+    "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
+    "state.delta": "The same operations.",
+    "history.seeded": "Nothing: it shows in snapshots.",
+    "history.forked": "Nothing: it shows in snapshots.",
+}
+"""What a page sees of the event."""
+
+SINCE: Final[dict[str, int]] = dict.fromkeys(e.EVENT_TYPES, 1)
+"""The schema version that brought the event."""
+
+CLOSING: Final = "the end of whatever is open"
+"""What stands for the events that close text, reasoning, calls and step before a terminal event."""
+
+_TYPES: Final = {
+    "str": "text",
+    "int": "integer",
+    "bool": "true or false",
+    "Json": "any JSON",
+    "JsonObject": "object",
+    "list[str]": "list of texts",
+    "list[JsonObject]": "list of objects",
+    "bytes": "JSON bytes",
+    "Event": "the payload as a value",
+}
+
+_READERS: Final = frozenset({"runtime/events.py", "runtime/testing.py", "agui_bridge/desk.py"})
+"""Modules that build events and write none: the desk's answer to a request that keeps nothing is not journaled."""
+
+_MAKERS: Final = {"output_of": "ToolCallCompleted"}
+"""Functions that make an event for whoever calls them."""
+
+
+def page(_: str) -> str:
+    """The page."""
+    return "\n".join([NOTE, "", *_head(), *[line for cls in e.EVENT_TYPES.values() for line in _event(cls)], *_tail()])
+
+
+# --- what the code says -------------------------------------------------------------------------------------------
+
+
+def projected(cls: type[e.Event]) -> list[str]:
+    """The types of AG-UI events that the projection's handler of this event can make, in the order of its code."""
+    handler = projection._HANDLERS.get(cls)
+    return list(dict.fromkeys(_made_by(handler.__name__, frozenset()))) if handler is not None else []
+
+
+def _made_by(method: str, above: frozenset[str]) -> Iterator[str]:
+    if method == "_close_all":
+        yield CLOSING
+        return
+    if method in above:
+        return
+    for node in ast.walk(_methods()[method]):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        owner, name = node.func.value, node.func.attr
+        if not isinstance(owner, ast.Name):
+            continue
+        if owner.id == "agui" and (getattr(agui, name).__doc__ or "").startswith(name.upper()):
+            yield name.upper()
+        elif owner.id == "self" and name in _methods():
+            yield from _made_by(name, above | {method})
+
+
+@cache
+def _methods() -> dict[str, ast.FunctionDef]:
+    tree = ast.parse(inspect.getsource(projection))
+    projector = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Projector")
+    return {node.name: node for node in projector.body if isinstance(node, ast.FunctionDef)}
+
+
+def writers() -> dict[str, set[str]]:
+    """For each event the modules that construct it."""
+    names = {cls.__name__: event_type for event_type, cls in e.EVENT_TYPES.items()}
+    found: dict[str, set[str]] = {event_type: set() for event_type in names.values()}
+    for package in ("runtime", "agui_bridge"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            module = path.relative_to(ROOT).as_posix()
+            if module not in _READERS:
+                for name in _constructed(ast.parse(path.read_text("utf-8"))):
+                    if name in names:
+                        found[names[name]].add(module)
+    return found
+
+
+def _constructed(tree: ast.Module) -> Iterator[str]:
+    """Names of `runtime.events` that are called, or chosen between to be called."""
+    imported: set[str] = set()
+    modules: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "runtime.events":
+            imported |= {alias.asname or alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module == "runtime":
+            modules |= {alias.asname or alias.name for alias in node.names if alias.name == "events"}
+    for node in ast.walk(tree):
+        called: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            called = [node.func]
+        elif isinstance(node, ast.IfExp):
+            called = [node.body, node.orelse]
+        for each in called:
+            if isinstance(each, ast.Name) and (each.id in imported or each.id in _MAKERS):
+                yield _MAKERS.get(each.id, each.id)
+            if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id in modules:
+                yield each.attr
+
+
+# --- what the page says -------------------------------------------------------------------------------------------
+
+
+def _head() -> list[str]:
+    return [
+        "# Journal events",
+        "",
+        "Every fact that a run leaves behind is one of these events. They are what a store keeps, what "
+        "`GET /api/agent-runs/{run_id}/events`",
+        "shows, and what AG-UI events are made from. Their definition is `runtime/events.py`.",
+        "",
+        f"- Schema version: {e.SCHEMA_VERSION}. The schema grows by addition: a later release may add events and "
+        "optional fields, and never",
+        "  renames, removes or changes one. A reader ignores types and fields that it does not know.",
+        "- Optional fields without a value are left out of the payload, never null.",
+        f"- Deltas ({_listed(e.DELTAS)}) are provisional: they may be shown, they never enter history.",
+        "- Commit points are `tool.call.committed` and `round.completed`: what they name enters history.",
+        f"- Exactly one terminal event ends a run: {_listed(e.TERMINAL)}.",
+        "",
+        table(
+            ("event", "AG-UI events that the projection can make of it"),
+            [(f"[{code(name)}](#{_anchor(name)})", _becomes(cls)) for name, cls in e.EVENT_TYPES.items()],
+        ),
+        "",
+    ]
+
+
+def _event(cls: type[e.Event]) -> list[str]:
+    name = cls.event_type
+    written = "; ".join(f"`{module}` ({when})" for module, when in WRITERS[name].items())
+    return [
+        f"## {name}",
+        "",
+        *_paragraphs(cls),
+        table(("field", "type", "optional"), _fields(cls)),
+        "",
+        f"- Written by: {written}.",
+        f"- A page sees: {SHOWN[name]}",
+        f"- Since schema version {SINCE[name]}.",
+        "",
+    ]
+
+
+def _paragraphs(cls: type[Any]) -> list[str]:
+    lines: list[str] = []
+    for paragraph in inspect.cleandoc(cls.__doc__ or "").split("\n\n"):
+        lines += [one_line(paragraph), ""]
+    return lines
+
+
+def _fields(cls: type[Any]) -> list[tuple[str, str, str]]:
+    return [_field(parameter) for parameter in inspect.signature(cls).parameters.values()]
+
+
+def _field(parameter: inspect.Parameter) -> tuple[str, str, str]:
+    annotation = parameter.annotation
+    kind = str(getattr(annotation, "__forward_arg__", annotation)).removesuffix(" | None")
+    optional = "no"
+    if parameter.default is None:
+        optional = "yes"
+    elif parameter.default is not inspect.Parameter.empty:
+        optional = f"no; {code(str(parameter.default).lower())} where nothing is said"
+    return code(parameter.name), _TYPES[kind], optional
+
+
+def _tail() -> list[str]:
+    kinds = [(code(kind), meaning) for kind, meaning in e.OUTPUT_KINDS.items()]
+    return [
+        "## Kinds of tool output",
+        "",
+        "Every committed call gets exactly one output. `kind` of `tool.call.completed` says how it came about.",
+        "",
+        table(("kind", "meaning"), kinds),
+        "",
+        "## The envelope",
+        "",
+        "What a store keeps beside each payload.",
+        "",
+        *_paragraphs(e.Record),
+        table(("field", "type", "optional"), _fields(e.Record)),
+        "",
+    ]
+
+
+def _becomes(cls: type[e.Event]) -> str:
+    return ", ".join(projected(cls)) or "none"
+
+
+def _anchor(name: str) -> str:
+    return name.replace(".", "")
+
+
+def _listed(classes: frozenset[type[e.Event]]) -> str:
+    return ", ".join(code(name) for name, cls in e.EVENT_TYPES.items() if cls in classes)

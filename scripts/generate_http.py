@@ -1,0 +1,144 @@
+"""The generated blocks of docs/http.md: every error code, with its status from the class that has it.
+
+When a code is met cannot be derived; it stands here in words. tests/docs/ fails when the code knows a code that has no
+words, and when words speak of a code that is gone.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import agui_bridge
+import runtime
+from agui_bridge.bridge import NotStarted
+from agui_bridge.web import guard
+from runtime import errors
+from runtime.dialects import faults
+from runtime.errors import AguiBridgeError
+from scripts.generate_markdown import code, replace_block, table
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+Fault: TypeAlias = type[AguiBridgeError]
+
+REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
+    "not_json": (guard.NotJson, "The body cannot be parsed, or the client went away before it was complete."),
+    "foreign_origin": (guard.ForeignOrigin, "A page of another origin, or on loopback a Host that is not loopback."),
+    "not_found": (errors.NotFound, "No such route, agent or run, or it is not yours."),
+    "method_not_allowed": (405, "The route has other methods; `Allow` names them."),
+    "thread_busy": (errors.ThreadBusy, "Another run is at work on the thread; `details.run_id` names it."),
+    "run_conflict": (errors.RunConflict, "The `runId` was used on the thread for other content; `details.run_id`."),
+    "body_too_large": (guard.BodyTooLarge, "More than `max_body_mib`, by Content-Length or as received."),
+    "unsupported_media_type": (
+        guard.UnsupportedMediaType,
+        "The content type is not `application/json`, or the body is compressed.",
+    ),
+    "invalid_input": (errors.InvalidInput, "A known member is malformed; `details.path` says where."),
+    "too_deep": (errors.InvalidInput, "Objects and lists nest deeper than 100 levels."),
+    "invalid_cursor": (errors.InvalidCursor, "See the cursor contract below."),
+    "internal_error": (AguiBridgeError, "A bug of ours. `details.id` is in the log."),
+    "not_started": (NotStarted, "The host has not chained `bridge.lifespan`."),
+    "store_error": (errors.StoreError, "The store does not answer."),
+    "store_full": (errors.StoreError, "The disk is full."),
+    "store_corrupt": (errors.StoreError, "The store holds something that cannot be read."),
+    "store_closed": (errors.StoreError, "The store is closed; the process is ending."),
+    "shutting_down": (errors.ShuttingDown, "The server ends and starts no new runs."),
+    "http_error": (0, "Any other refusal by the web framework, with its own status."),
+}
+"""Before a stream starts: the class (or the status), and when."""
+
+RUN_ERRORS: Final[dict[str, str]] = {
+    "provider_error": "The provider failed, and said nothing that we know.",
+    "provider_protocol_error": "Its stream broke its own protocol.",
+    "provider_bad_request": "It refused the request as malformed or unsupported.",
+    "provider_auth": "It refused the credentials. Its own text is not repeated.",
+    "provider_quota": "The account has nothing left.",
+    "rate_limited": "Too many requests or tokens.",
+    "provider_overloaded": "It is overloaded.",
+    "provider_unavailable": "It could not be reached, or failed by itself.",
+    "provider_timeout": "It did not answer in time, or fell silent.",
+    "context_length_exceeded": "The history does not fit the model.",
+    "content_filter": "A content filter stopped the request or the answer.",
+    "stream_cut": "The stream ended in the middle. Nothing of the round enters history.",
+    "output_truncated": "The answer was cut by its length limit with a tool call in it. No call is executed.",
+    "refusal": "The model refused, without a text that says so.",
+    "empty_response": "The model answered with nothing.",
+    "approval_unsupported": "The provider asks for an approval of its own, which cannot be given here.",
+    "unstorable": "A fact of this run cannot be stored.",
+    "run_interrupted": "The server stopped before the run was finished.",
+}
+"""In RUN_ERROR and in a run's `error`, beside the store's and `internal_error`."""
+
+ELSEWHERE: Final[dict[str, str]] = {
+    "bad_request": "base of the caller's faults; your `authenticate` may raise your own",
+    "configuration_error": "the command line says it and exits with 1",
+    "store_version": "the command line says it and exits with 1",
+    "store_locked": "the command line says it and exits with 1",
+    "tool_error": "the model reads the message as the tool's output",
+    "invalid_arguments": "the model reads it as the tool's output",
+    "patch_conflict": "the model reads that the shared state changed meanwhile",
+    "fence_lost": "within the process: the executor stops",
+    "append_conflict": "within the process: the run fails",
+    "illegal_transition": "within the process: the run fails",
+    "run_elsewhere": "the stream is aborted, never ended cleanly",
+    "journal_gap": "the stream is aborted, never ended cleanly",
+    "cursor_closed": "within the process: the reader is gone",
+}
+"""Codes that no client sees in an answer."""
+
+
+def page(now: str) -> str:
+    """The page with its blocks written anew."""
+    refusals = [(_status(fault), code(name), when) for name, (fault, when) in REFUSALS.items()]
+    refusals.sort(key=lambda row: row[0] or "z")
+    now = replace_block(now, "refusals", table(("status", "code", "when"), refusals))
+    fails = [(code(name), when) for name, when in RUN_ERRORS.items()]
+    now = replace_block(now, "run errors", table(("code", "when"), fails))
+    elsewhere = [(code(name), what) for name, what in ELSEWHERE.items()]
+    return replace_block(now, "other codes", table(("code", "where it is met"), elsewhere))
+
+
+def codes() -> set[str]:
+    """Every code that the code base has: of classes, given by name where an error is made, of the fault table."""
+    return {fault.code for fault in faults_of_ours()} | set(_given()) | set(_named())
+
+
+def faults_of_ours() -> list[Fault]:
+    """Every error class of the two packages."""
+    for package in (runtime, agui_bridge):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    ours = ("runtime.", "agui_bridge.")
+    return [fault for fault in [AguiBridgeError, *_below(AguiBridgeError)] if fault.__module__.startswith(ours)]
+
+
+def _below(fault: Fault) -> Iterator[Fault]:
+    for child in fault.__subclasses__():
+        yield child
+        yield from _below(child)
+
+
+def _given() -> Iterator[str]:
+    for package in ("runtime", "agui_bridge"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                for keyword in node.keywords if isinstance(node, ast.Call) else ():
+                    if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
+                        yield str(keyword.value.value)
+
+
+def _named() -> Iterator[str]:
+    for name, value in inspect.getmembers(faults):
+        if name.isupper() and not name.startswith("_") and isinstance(value, str):
+            yield value
+
+
+def _status(fault: Fault | int) -> str:
+    status = fault if isinstance(fault, int) else fault.status
+    return str(status) if status else ""
