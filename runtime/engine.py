@@ -31,7 +31,7 @@ from runtime.run import RunRecord
 from runtime.run_log import RunLog
 from runtime.sampling import CallModel, Fail, RunTools, Sampling, Stop, Succeed
 from runtime.schedule import batches
-from runtime.state_delta import PatchConflict, apply, change, diff
+from runtime.state_delta import PatchConflict, change, merge
 from runtime.system import Clock, Mint
 from runtime.thread import Thread
 from runtime.tools.context import ToolContext
@@ -134,6 +134,7 @@ class Engine:
         if not self._stopped.is_set():  # it may have been stopped before it began
             self._work = asyncio.create_task(self._perform(), name=f"run {self._run.run_id}")
             await self._until_over_or_given_up(self._work)
+        self._log.check()
         self._log.end(ending(self._thread.turn, self._terminal()))
         await self._log.flush()
 
@@ -151,8 +152,7 @@ class Engine:
         if self._stop is not None:
             return self._stop()
         if self._work is None or not self._work.done() or self._work.cancelled():
-            # Nobody asked for it: the journal failed, or a model cancelled what was not its own.
-            log.error("run %s was cancelled from within", self._run.run_id)
+            log.error("run %s was cancelled from within, by its model or a library", self._run.run_id)
             return self._failed_on_a_bug()
         return self._work.result()
 
@@ -281,14 +281,11 @@ class Engine:
         self._log.emit([*facts, *self._sampling.tool_output(call.tool_call_id, result, kind)])
 
     def _state_change(self, before: Json, after: Json) -> list[e.Event]:
-        """What the call did to the state, carried over to the state as it is now."""
-        after = clean(after)
-        if change(before, self._thread.state) is not None:  # another call of the batch was quicker
-            delta = diff(before, after)
-            apply(copy.deepcopy(self._thread.state), delta)
-            return [e.StateDelta(delta)] if delta else []
-        mine = change(before, after)
-        return [mine] if mine is not None else []
+        """What the call did to the state, carried over to the state as it is now: another of its batch may have been
+        quicker. Raises PatchConflict."""
+        now = self._thread.state
+        fact = change(now, merge(before, now, clean(after)))
+        return [fact] if fact is not None else []
 
     def _context(self, call: e.ToolCallCommitted, state: Json) -> ToolContext:
         return ToolContext(

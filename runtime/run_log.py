@@ -74,13 +74,13 @@ class RunLog:
         """Return when there is room for more. Raises what the journal raised."""
         while self.crowded and self._failure is None:
             await self._next_commit()
-        self._check()
+        self.check()
 
     async def flush(self) -> None:
         """Return when everything handed over is committed. Raises what the journal raised."""
         while self._committed < self._seq and self._failure is None:
             await self._next_commit()
-        self._check()
+        self.check()
 
     async def _next_commit(self) -> None:
         if self._progress is None:
@@ -116,6 +116,7 @@ class RunLog:
         if progress is not None and not progress.done():
             progress.set_result(None)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise what the journal raised, if it did."""
         if self._failure is not None:
             raise self._failure

@@ -18,6 +18,9 @@ from runtime.canonical import Json, JsonObject
 from runtime.errors import AguiBridgeError
 from runtime.events import StateDelta, StateSnapshot
 
+_MISSING: Json = object()
+"""What a member that is not there is compared as."""
+
 
 class PatchConflict(AguiBridgeError):
     """The operations do not apply to this state."""
@@ -62,6 +65,54 @@ def change(before: Json, after: Json) -> StateSnapshot | StateDelta | None:
     return StateDelta(delta=operations)
 
 
+def merge(before: Json, theirs: Json, mine: Json) -> Json:
+    """The state with both changes of `before` in it; what both appended to a list stands theirs first.
+
+    Raises PatchConflict when they want different things of the same part. Nothing is changed; parts are shared.
+    """
+    if _same(theirs, before):
+        return mine
+    if _same(mine, before):
+        return theirs
+    kinds = {theirs.__class__, mine.__class__}
+    if kinds == {dict}:
+        return _merge_objects(cast("JsonObject", before) if isinstance(before, dict) else {}, theirs, mine)
+    if kinds == {list}:
+        return _merge_lists(cast("list[Json]", before) if isinstance(before, list) else [], theirs, mine)
+    if _same(theirs, mine):
+        return mine
+    raise PatchConflict(details={"reason": "both changes are of the same value"})
+
+
+def _merge_objects(before: JsonObject, theirs: JsonObject, mine: JsonObject) -> JsonObject:
+    merged: JsonObject = {}
+    for key in theirs | mine:
+        value = merge(before.get(key, _MISSING), theirs.get(key, _MISSING), mine.get(key, _MISSING))
+        if value is not _MISSING:
+            merged[key] = value
+    return merged
+
+
+def _merge_lists(before: list[Json], theirs: list[Json], mine: list[Json]) -> list[Json]:
+    if len(before) == len(theirs) == len(mine):
+        return [merge(*entries) for entries in zip(before, theirs, mine, strict=True)]
+    start, end, theirs_new = _edit(before, theirs)
+    my_start, my_end, mine_new = _edit(before, mine)
+    if end <= my_start:
+        return [*before[:start], *theirs_new, *before[end:my_start], *mine_new, *before[my_end:]]
+    if my_end <= start:
+        return [*before[:my_start], *mine_new, *before[my_end:start], *theirs_new, *before[end:]]
+    if _same(theirs, mine):
+        return mine
+    raise PatchConflict(details={"reason": "both changes are of the same entries"})
+
+
+def _edit(before: list[Json], after: list[Json]) -> tuple[int, int, list[Json]]:
+    """Which entries of `before` (from, to) were replaced by what."""
+    start, end = _common_ends(before, after)
+    return start, len(before) - end, after[start : len(after) - end]
+
+
 def _walk(before: Json, after: Json, path: str, operations: list[JsonObject]) -> None:
     if before is after:
         return
@@ -91,6 +142,18 @@ def _walk_object(before: JsonObject, after: JsonObject, path: str, operations: l
 
 
 def _walk_list(before: list[Json], after: list[Json], path: str, operations: list[JsonObject]) -> None:
+    start, end = _common_ends(before, after)
+    first = min(len(before), len(after)) - end
+    for index in range(start, first):
+        _walk(before[index], after[index], f"{path}/{index}", operations)
+    for index in range(len(before) - end - 1, first - 1, -1):
+        operations.append({"op": "remove", "path": f"{path}/{index}"})
+    for index in range(first, len(after) - end):
+        operations.append({"op": "add", "path": f"{path}/{index}", "value": after[index]})
+
+
+def _common_ends(before: list[Json], after: list[Json]) -> tuple[int, int]:
+    """How many entries are the same at the beginning, and behind those at the end."""
     shorter = min(len(before), len(after))
     start = 0
     while start < shorter and _same(before[start], after[start]):
@@ -98,13 +161,7 @@ def _walk_list(before: list[Json], after: list[Json], path: str, operations: lis
     end = 0
     while end < shorter - start and _same(before[-1 - end], after[-1 - end]):
         end += 1
-    for index in range(start, shorter - end):
-        _walk(before[index], after[index], f"{path}/{index}", operations)
-    first = shorter - end
-    for index in range(len(before) - end - 1, first - 1, -1):
-        operations.append({"op": "remove", "path": f"{path}/{index}"})
-    for index in range(first, len(after) - end):
-        operations.append({"op": "add", "path": f"{path}/{index}", "value": after[index]})
+    return start, end
 
 
 def _same(before: Json, after: Json) -> bool:

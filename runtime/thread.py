@@ -56,7 +56,9 @@ class Call:
 
     def items(self) -> tuple[FunctionCall, FunctionCallOutput | None]:
         """The call and its output as the model sees them. A call without a name gets one: providers ask for it."""
-        call = FunctionCall(self.call_id, self.name or NAMELESS, self.arguments_json, self.malformed, self.opaque, self.provider)
+        call = FunctionCall(
+            self.call_id, self.name or NAMELESS, self.arguments_json, self.malformed, self.opaque, self.provider
+        )
         return call, self.output
 
 
@@ -155,8 +157,10 @@ class Turn:
             calls = {call.call_id: call for call in round_.calls}
             for part in by_round.get(number, []):
                 yield from self._item(part, round_, calls)
-            yield from (call.items()[0] for call in round_.calls if call.call_id not in self._by_call)
-            yield from (output for call in round_.calls if (output := call.output) is not None)
+            unseen = [call for call in round_.calls if call.call_id not in self._by_call]  # without a name, never shown
+            yield from (call.items()[0] for call in unseen)
+            ordered = [call for call in round_.calls if call not in unseen] + unseen if unseen else round_.calls
+            yield from (output for call in ordered if (output := call.output) is not None)
 
     def _item(self, part: Part, round_: Round, calls: dict[str, Call]) -> Iterator[Item]:
         if part.kind == TOOL_CALL:
@@ -185,6 +189,10 @@ class Turn:
             part.committed = payload["committed"]
             part.tool_call_id = payload.get("tool_call_id")
             part.pieces = [payload["text"]] if payload.get("text") else []
+
+    def round(self, number: int) -> Round:
+        """The round with this number, begun if nothing said so."""
+        return self.rounds.setdefault(number, Round(number, ""))
 
     def bind_call(self, call_id: str, part_id: str) -> None:
         """The part in which a call is written."""
@@ -317,7 +325,7 @@ class Thread:
     def _call_committed(self, run_id: str, event: e.ToolCallCommitted) -> None:
         if (turn := self.turn) is None:
             return
-        round_ = turn.rounds[turn.round_of_call(event.tool_call_id)]
+        round_ = turn.round(turn.round_of_call(event.tool_call_id))
         call = Call(
             event.tool_call_id,
             event.tool_name,
@@ -352,7 +360,7 @@ class Thread:
     def _round_completed(self, run_id: str, event: e.RoundCompleted) -> None:
         if (turn := self.turn) is None:
             return
-        round_ = turn.rounds[event.round]
+        round_ = turn.round(event.round)
         round_.role, round_.phase = event.runtime_role, event.provider_phase
         kinds = {part["part_id"]: part["kind"] for part in event.parts}
         for part in turn.parts:

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
 from agui_bridge.web.runs_api import RunsApi
+from agui_bridge.web.stream import StreamAborted
 from runtime.errors import StoreError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def build_app(bridge: Bridge, *, agent_path: str, loopback: bool) -> Starlette:
             ),
             Middleware(OriginGuard, allowed_origins=bridge.settings.allowed_origins, loopback=loopback),
         ],
-        exception_handlers={HTTPException: on_http_exception, Exception: on_bug},
+        exception_handlers={HTTPException: on_http_exception, Exception: _outside_routes},
         lifespan=bridge.lifespan,
     )
     app.router.redirect_slashes = False  # a client of an API is told what is wrong, not sent around
@@ -75,6 +76,11 @@ def _endpoint(work: Endpoint) -> Endpoint:
         return await answered(request, work(request))
 
     return endpoint
+
+
+async def _outside_routes(request: Request, error: Exception) -> Response:
+    """An error that no route has answered; a stream that was cut off has told of itself, and is beyond answers."""
+    return Response(status_code=500) if isinstance(error, StreamAborted) else await on_bug(request, error)
 
 
 async def _ready(bridge: Bridge) -> Response:

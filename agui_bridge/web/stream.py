@@ -81,6 +81,8 @@ class EventStream(Response):
                     await asyncio.sleep(0)
             alive.stop()
             await send({"type": "http.response.body", "body": b""})
+        except OSError as error:  # from `send`, by servers that speak ASGI 2.4
+            log.debug("the reader of run %s is gone: %s", self._cursor.run_id, error)
         except Exception as error:
             if not self._gone:
                 log.error("the stream of run %s is cut off: %s", self._cursor.run_id, error)  # noqa: TRY400  the server logs the trace

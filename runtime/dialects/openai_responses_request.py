@@ -34,14 +34,25 @@ from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Messa
 
 ENCRYPTED = "reasoning.encrypted_content"
 
-_OWN_OPTIONS = frozenset({"model", "instructions", "replay_reasoning", "think_tags", "tools", "include"})
+_OWN_OPTIONS = frozenset(
+    {
+        "model",
+        "instructions",
+        "tools",
+        "include",
+        "replay_reasoning",
+        "think_tags",
+        "starts_in_thinking",
+        "reasoning_field",
+    }
+)
 _NEEDS_TOOLS = ("tool_choice", "parallel_tool_calls", "max_tool_calls")
 _CALL_TYPES = frozenset({"function_call", "custom_tool_call"})
 _PHASES = frozenset({"commentary", "final_answer"})
 _LONGEST_ID = 64
 _LONGEST_NAME = 64
 _BAD_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
-_NEVER_ENCRYPTS = re.compile(r"gpt-(3|4)|chatgpt-|gpt-5(\.\d+)?-chat")
+_NEVER_ENCRYPTS = re.compile(r"(ft:)?(gpt-(3|4)|chatgpt-|gpt-5(\.\d+)?-chat)")
 """Models that do not reason; they refuse to be asked for encrypted reasoning."""
 
 _EXTENSIONS = {
@@ -61,9 +72,9 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
     """The request for this history, streaming.
 
     Options of our own, which are not sent: `replay_reasoning` (`always`, the default; `loop`: within the running tool
-    loop only; `never`) and `think_tags`, which belongs to the dialect itself. `tools` (hosted and custom ones, in the
-    API's own shape) are added to the declared tools and replace one of the same name; `include` is added to what we
-    ask for. Everything else goes into the request as it is; null takes a member out of it.
+    loop only; `never`) and those of the Chat Completions dialect, which say nothing here. `tools` (hosted and custom
+    ones, in the API's own shape) are added to the declared tools and replace one of the same name; `include` is added
+    to what we ask for. Everything else goes into the request as it is; null takes a member out of it.
     """
     request: JsonObject = {
         "model": options.get("model"),

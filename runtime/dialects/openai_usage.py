@@ -12,7 +12,7 @@ from runtime.canonical import JsonObject
 
 
 def usage_of(usage: JsonObject) -> JsonObject:
-    """The counts of a Chat Completions `usage` object among `samples.USAGE_COUNTS`; what was not said is absent.
+    """The counts of a `usage` object among `samples.USAGE_COUNTS`; what was not said is absent.
 
     Input and output are totals. A server that counts reasoning beside the output (its total shows it) gets it added.
     """

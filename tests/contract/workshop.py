@@ -39,7 +39,7 @@ def said(text: str, message_id: str = "u1") -> e.MessageCompleted:
 
 
 def asking(thread: Thread, text: str, session: str, client_run_id: str, **more: Any) -> RunRequest:
-    """A request that one user message be answered."""
+    """A request that one user message be answered; `facts` may stand before it."""
     return RunRequest(
         principal=ANONYMOUS,
         agent_id="assistant",
@@ -47,7 +47,7 @@ def asking(thread: Thread, text: str, session: str, client_run_id: str, **more: 
         client_run_id=client_run_id,
         input_digest=digest([text, client_run_id]),
         base=thread.position,
-        facts=[said(text, f"u-{client_run_id}")],
+        facts=[*more.pop("facts", []), said(text, f"u-{client_run_id}")],
         call_model=more.pop("call_model", True),
         **more,
     )

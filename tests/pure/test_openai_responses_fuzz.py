@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,11 +14,11 @@ from runtime import samples as s
 from runtime.canonical import Json, JsonObject
 from runtime.dialects import DONE
 from runtime.dialects.openai_responses import _EVENTS, OpenAIResponses
-from runtime.errors import ProviderError
+from runtime.errors import ProtocolError, ProviderError
 from runtime.sampling import CallModel, Sampling
 
 ANY: st.SearchStrategy[Json] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=6),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
@@ -115,7 +117,7 @@ def test_any_chunks_are_samples_or_a_provider_error(chunks: list[Any]) -> None:
         samples += decoder.finish()
         said = sampling.feed(samples)
     except ProviderError as error:
-        assert orjson.dumps(error.as_payload())
+        orjson.dumps(error.as_payload())
         return
     assert sampling.next() != CallModel(1)
     orjson.dumps(said)  # nothing that could not be stored
@@ -154,8 +156,17 @@ def test_a_text_comes_out_whole_however_it_is_cut_and_told(text: str, cuts: list
     where: JsonObject = {"output_index": 0, "content_index": 0}
     chunks = [
         {"type": "response.output_text.delta", "delta": text[start:end], **where}
-        for start, end in zip(borders, borders[1:], strict=False)
+        for start, end in itertools.pairwise(borders)
     ]
     chunks += [{"type": "response.output_text.done", "text": text, **where}] * 2
     heard = [sample for chunk in [*chunks, END] for sample in decoder.feed(chunk)] + decoder.finish()
     assert "".join(one.text for one in heard if isinstance(one, s.TextDelta)) == text
+
+
+def test_what_is_nested_too_deeply_is_a_protocol_error() -> None:
+    deep: Json = []
+    for _ in range(5000):
+        deep = [deep]
+    item = {"type": "web_search_call", "x": deep}
+    with pytest.raises(ProtocolError):
+        OpenAIResponses().decoder([]).feed({"type": "response.output_item.done", "output_index": 0, "item": item})

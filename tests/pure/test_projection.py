@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -33,7 +33,6 @@ def schema(event_type: str) -> Draft202012Validator:
     return Draft202012Validator({**json.loads(path.read_text(encoding="utf-8")), "$ref": f"#/$defs/{name}"})
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_every_stream_is_legal_and_leaves_the_page_with_what_the_server_holds(data: st.DataObject) -> None:
     conversation = Conversation(Drawn(data))
@@ -47,7 +46,6 @@ def test_every_stream_is_legal_and_leaves_the_page_with_what_the_server_holds(da
         assert conversation.page.surprises == []
 
 
-@settings(max_examples=15)
 @given(st.data())
 def test_every_event_has_the_shape_of_the_official_schema(data: st.DataObject) -> None:
     conversation = Conversation(Drawn(data))
@@ -56,7 +54,6 @@ def test_every_event_has_the_shape_of_the_official_schema(data: st.DataObject) -
             schema(event["type"]).validate(event)
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_a_reader_that_comes_back_gets_exactly_the_rest(data: st.DataObject) -> None:
     conversation = Conversation(Drawn(data))
@@ -69,7 +66,6 @@ def test_a_reader_that_comes_back_gets_exactly_the_rest(data: st.DataObject) -> 
             assert frames(turn.performed, after) == whole[seen:]
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_the_deltas_of_runs_that_are_over_say_nothing_new(data: st.DataObject) -> None:
     conversation = Conversation(Drawn(data))
@@ -86,7 +82,6 @@ def test_the_deltas_of_runs_that_are_over_say_nothing_new(data: st.DataObject) -
         assert slim.position == whole.position
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_the_model_sees_each_call_with_its_one_output_in_the_order_of_the_calls(data: st.DataObject) -> None:
     conversation = Conversation(Drawn(data))

@@ -28,10 +28,10 @@ class Wire:
             self._writer.write(piece)
             await self._writer.drain()
 
-    async def until(self, mark: bytes) -> bytes:
-        """Read until `mark` has come; everything so far."""
+    async def until(self, mark: bytes, times: int = 1) -> bytes:
+        """Read until `mark` has come so often; everything so far."""
         async with asyncio.timeout(PATIENCE_S):
-            while mark not in self.seen:
+            while self.seen.count(mark) < times:
                 piece = await self._reader.read(65536)
                 assert piece, f"the connection ended before {mark!r}: {self.seen!r}"
                 self.seen += piece

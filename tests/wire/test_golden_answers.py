@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from tests.wire.golden import golden_of
+from tests.wire.scenes import golden_of
 
 
 async def test_an_answer_streams_as_one_message_that_turns_out_to_be_final() -> None:
@@ -167,6 +167,42 @@ TEXT_MESSAGE_END m1 final_response/1
 CUSTOM agui-bridge:round 1 final_response m1
 STEP_FINISHED round-1
 RUN_FINISHED t1 r1 success\
+""")
+
+
+async def test_arguments_of_nothing_are_shown_as_they_are_committed() -> None:
+    assert await golden_of("arguments of nothing") == snapshot("""\
+RUN_STARTED t1 r1 1.0
+STEP_STARTED round-1
+TOOL_CALL_START c1 lookup in m1
+TOOL_CALL_ARGS c1 "{}"
+TOOL_CALL_END c1
+CUSTOM agui-bridge:round 1 working_message m1
+STEP_FINISHED round-1
+TOOL_CALL_RESULT c1 o1 "The arguments of lookup do not fit its parameters:\\n- key is missing"
+STEP_STARTED round-2
+TEXT_MESSAGE_START m2 assistant
+TEXT_MESSAGE_CONTENT m2 "Fine"
+TEXT_MESSAGE_END m2 final_response/2
+CUSTOM agui-bridge:round 2 final_response m2
+STEP_FINISHED round-2
+RUN_FINISHED t1 r1 success {"usage":[{"provider":"testing","model":"scripted-provider","inputTokens":3,"outputTokens":2}]}\
+""")
+
+
+async def test_a_call_without_a_name_is_shown_to_nobody() -> None:
+    assert await golden_of("call without a name") == snapshot("""\
+RUN_STARTED t1 r1 1.0
+STEP_STARTED round-1
+CUSTOM agui-bridge:round 1 working_message
+STEP_FINISHED round-1
+STEP_STARTED round-2
+TEXT_MESSAGE_START m1 assistant
+TEXT_MESSAGE_CONTENT m1 "Sorry"
+TEXT_MESSAGE_END m1 final_response/2
+CUSTOM agui-bridge:round 2 final_response m1
+STEP_FINISHED round-2
+RUN_FINISHED t1 r1 success {"usage":[{"provider":"testing","model":"scripted-provider","inputTokens":3,"outputTokens":2}]}\
 """)
 
 

@@ -19,7 +19,8 @@ from runtime.journal.memory import MemoryJournal
 from runtime.supervisor import Performer, Supervisor
 from runtime.testing import Line, ScriptedProvider, says
 from tests.serving import Served, ask, events_in, serving
-from tests.wire.golden import actor, golden, golden_facts, more, shown, thread_of
+from tests.wire.golden import golden, golden_facts
+from tests.wire.scenes import actor, more, shown, thread_of
 
 
 class HurriedClock:

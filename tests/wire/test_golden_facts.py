@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from tests.wire.golden import SCENES, golden_facts, staged
+from tests.wire.golden import golden_facts
+from tests.wire.scenes import SCENES, staged
 
 
 async def facts_of(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from tests.wire.golden import golden_of
+from tests.wire.scenes import golden_of
 
 
 async def test_a_provider_that_fails_at_once_leaves_no_message() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from tests.wire.golden import golden_of
+from tests.wire.scenes import golden_of
 
 
 async def test_a_frontend_tool_ends_the_run_and_its_answer_begins_the_next() -> None:
@@ -80,4 +80,31 @@ TEXT_MESSAGE_END m2 final_response/2
 CUSTOM agui-bridge:round 2 final_response m2
 STEP_FINISHED round-2
 RUN_FINISHED t1 r1 success {"usage":[{"provider":"testing","model":"scripted-provider","inputTokens":3,"outputTokens":2}]}\
+""")
+
+
+async def test_a_page_that_put_its_answer_elsewhere_is_told_nothing_again() -> None:
+    assert await golden_of("answer put elsewhere") == snapshot("""\
+RUN_STARTED t1 r1 1.0
+STEP_STARTED round-1
+TOOL_CALL_START c1 lookup in m1
+TOOL_CALL_ARGS c1 "{\\"key\\":\\"tea\\"}"
+TOOL_CALL_START c2 pick_color in m1
+TOOL_CALL_ARGS c2 "{}"
+TOOL_CALL_END c1
+TOOL_CALL_END c2
+CUSTOM agui-bridge:round 1 working_message m1
+STEP_FINISHED round-1
+TOOL_CALL_RESULT c1 o1 "tea is 42"
+RUN_FINISHED t1 r1 success pending c2
+
+RUN_STARTED t1 r2 1.0
+STEP_STARTED round-1
+TEXT_MESSAGE_START m2 assistant
+TEXT_MESSAGE_CONTENT m2 "Blue, "
+TEXT_MESSAGE_CONTENT m2 "42"
+TEXT_MESSAGE_END m2 final_response/1
+CUSTOM agui-bridge:round 1 final_response m2
+STEP_FINISHED round-1
+RUN_FINISHED t1 r2 success\
 """)

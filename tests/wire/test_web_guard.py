@@ -94,7 +94,13 @@ async def test_head_tells_the_same_without_a_body():
 
 async def test_another_content_type_is_refused():
     async with guarded() as served:
-        for given in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/form-data", ""):
+        for given in (
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/jsonx",
+            "multipart/form-data",
+            "",
+        ):
             assert refused(await served.run(ask("hello"), content_type=given)) == (415, "unsupported_media_type")
         async with wire(served.url) as bare:
             await bare.send(b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")

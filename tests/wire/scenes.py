@@ -1,0 +1,229 @@
+"""The scenes whose streams are written down: agents on a stage, what they are asked, and how it is played."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from agui_bridge.bridge import Bridge
+from agui_bridge.demo import demo_agent
+from agui_bridge.transcript import transcript
+from runtime import samples as s
+from runtime.agent import Agent
+from runtime.authority import ANONYMOUS
+from runtime.errors import ProviderError
+from runtime.testing import Line, ScriptedProvider, calls, says
+from runtime.thread import Thread
+from runtime.tools.toolbox import Tool, tool
+from tests.serving import Answer, JsonObject, Served, ask, serving
+from tests.wire.golden import golden
+
+
+@tool(parallel=True)
+async def lookup(key: str) -> str:
+    """Look a thing up."""
+    return f"{key} is 42"
+
+
+@tool(parallel=True)
+async def slow_lookup(key: str) -> str:
+    """Look a thing up, and be overtaken by everything else."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return f"{key} is 43"
+
+
+@tool
+async def broken() -> str:
+    """Fail."""
+    raise RuntimeError("the shelf is empty")
+
+
+TOOLS: list[Tool] = [lookup, slow_lookup, broken]
+PICK: JsonObject = {"name": "pick_color", "description": "Let the user pick", "parameters": {"type": "object"}}
+USAGE = {"input_tokens": 3, "output_tokens": 2}
+
+Request = Callable[[list[JsonObject]], JsonObject]
+"""The body of a request, made of the messages that the page shows by then."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An agent and what it is asked, request by request."""
+
+    agent: Callable[[], Agent]
+    asked: Sequence[Request] = field(default_factory=lambda: [first("Hi")])
+
+
+@dataclass(frozen=True)
+class Played:
+    """A request of a scene, its answer, and what the server then held."""
+
+    asked: JsonObject
+    answer: Answer
+    messages: list[JsonObject]
+    state: Any
+
+
+def first(text: str, **more: Any) -> Request:
+    """One user message on a new thread."""
+    return lambda _: ask(text, protocolVersion="1.0", **more)
+
+
+def more(*messages: JsonObject, run: str = "r2", **members: Any) -> Request:
+    """What the page shows, and these messages."""
+    return lambda shown: ask("", run=run, messages=[*shown, *messages], protocolVersion="1.0", **members)
+
+
+def actor(*rounds: Iterable[Line], **members: Any) -> Callable[[], Agent]:
+    """An agent whose model plays these rounds."""
+    return lambda: Agent("assistant", model=ScriptedProvider(*rounds), tools=TOOLS, **members)
+
+
+def one_call(name: str, arguments: str, *, commit: bool = True, finish: str = "tool_calls") -> list[Line]:
+    """A round with one call in two pieces."""
+    half = len(arguments) // 2
+    said: list[Line] = [
+        s.ToolCallDelta("0", name, arguments[:half], "call_a"),
+        s.ToolCallDelta("0", name, arguments[half:]),
+    ]
+    done: list[Line] = [s.ToolCallCommitted("0", name, arguments, "call_a")] if commit else []
+    return [*said, *done, s.Completed(finish, USAGE)]
+
+
+ANSWER: JsonObject = {"id": "a1", "role": "tool", "toolCallId": "call_0", "content": "blue"}
+
+ELSEWHERE = {**ANSWER, "toolCallId": "call_1"}
+"""The answer to a second call; put before the result of the first."""
+
+SCENES: dict[str, Scene] = {
+    "plain answer": Scene(actor(says("Let me think", usage=USAGE))),
+    "text, tool, text": Scene(actor(calls(("lookup", '{"key":"tea"}'), text="Looking. "), says("It is 42"))),
+    "two tools at once": Scene(
+        actor(calls(("slow_lookup", '{"key":"tea"}'), ("lookup", '{"key":"jam"}')), says("Both known"))
+    ),
+    "text around a call": Scene(
+        actor(
+            [
+                s.TextDelta("Look: "),
+                *one_call("lookup", '{"key":"tea"}')[:-1],
+                s.TextDelta("there."),
+                s.AssistantMessageDone(),
+                s.Completed("tool_calls"),
+            ]
+        )
+    ),
+    "failing tool": Scene(actor(calls(("broken", "{}")), says("It failed"))),
+    "provider fails at once": Scene(actor([ProviderError("The provider said no.", code="provider_refused")])),
+    "provider fails after a delta": Scene(
+        actor([s.TextDelta("Half "), ProviderError("The provider is away.", code="provider_unavailable")])
+    ),
+    "text never completed": Scene(actor([s.TextDelta("Half "), s.Completed("stop")])),
+    "call never committed": Scene(actor([*says("Let me")[:-1], *one_call("lookup", '{"key":"tea"}', commit=False)])),
+    "cut stream": Scene(
+        actor(
+            [
+                *one_call("lookup", '{"key":')[:2],
+                ProviderError("The provider's stream broke off.", code="stream_cut", retryable=True),
+            ]
+        )
+    ),
+    "arguments cut by length": Scene(
+        actor(
+            [
+                s.TextDelta("Writing. "),
+                s.AssistantMessageDone(),
+                *one_call("lookup", '{"key": "te', commit=False, finish="length"),
+            ]
+        )
+    ),
+    "text cut by length": Scene(actor(says("As long as", finish="length"))),
+    "content filter": Scene(actor(says("Well then", finish="content_filter"))),
+    "refusal with words": Scene(
+        actor(
+            [s.RefusalDelta("I would "), s.RefusalDelta("rather not."), s.AssistantMessageDone(), s.Completed("stop")]
+        )
+    ),
+    "refusal without words": Scene(actor([s.Completed("refusal")])),
+    "empty response": Scene(actor([s.Completed("stop", USAGE)])),
+    "arguments of nothing": Scene(actor(one_call("lookup", "null"), says("Fine"))),
+    "call without a name": Scene(actor(one_call("", "{}"), says("Sorry"))),
+    "malformed arguments": Scene(actor(one_call("lookup", '{"key": tea}'), says("Sorry"))),
+    "undeclared tool": Scene(actor(one_call("launch", "{}"), says("Sorry"))),
+    "malformed frontend call": Scene(
+        actor(one_call("pick_color", "{blue"), says("Sorry")), [first("Pick", tools=[PICK])]
+    ),
+    "frontend tool": Scene(
+        actor(calls(("pick_color", "{}"), text="Choose."), says("Blue it is")),
+        [first("Pick", tools=[PICK]), more(ANSWER, tools=[PICK])],
+    ),
+    "frontend and server tools": Scene(
+        actor(calls(("pick_color", "{}"), ("lookup", '{"key":"tea"}')), says("Blue, 42")),
+        [first("Pick", tools=[PICK]), more(ANSWER, tools=[PICK])],
+    ),
+    "answer put elsewhere": Scene(
+        actor(calls(("lookup", '{"key":"tea"}'), ("pick_color", "{}")), says("Blue, 42")),
+        [
+            first("Pick", tools=[PICK]),
+            lambda shown: more(ELSEWHERE, *shown[2:], tools=[PICK])(shown[:2]),
+        ],
+    ),
+    "budget of rounds": Scene(actor(calls(("lookup", '{"key":"tea"}')), max_rounds=1)),
+    "reasoning, then text": Scene(
+        actor(
+            [
+                s.ReasoningDelta("Weigh "),
+                s.ReasoningDelta("it."),
+                s.ReasoningDone(signature="sig"),
+                *says("Yes"),
+            ]
+        )
+    ),
+    "shared state": Scene(
+        demo_agent,
+        [
+            first("add milk"),
+            more({"id": "u2", "role": "user", "content": "add tea"}, state={}),
+        ],
+    ),
+}
+
+
+@asynccontextmanager
+async def staged(name: str) -> AsyncGenerator[Served, None]:
+    """The scene's agent on a socket."""
+    async with serving(SCENES[name].agent()) as served:
+        yield served
+
+
+async def thread_of(bridge: Bridge, session_id: str = "t1") -> Thread:
+    """What the server holds of a session."""
+    _, thread = await bridge.supervisor.open(ANONYMOUS, session_id)
+    return thread
+
+
+def shown(thread: Thread) -> list[JsonObject]:
+    """The messages of a page that shows the whole thread."""
+    return [line.message for line in transcript(thread)]
+
+
+async def play(name: str) -> list[Played]:
+    """Ask everything that the scene asks."""
+    played: list[Played] = []
+    async with staged(name) as served:
+        for request in SCENES[name].asked:
+            asked = request(shown(await thread_of(served.bridge)))
+            answer = await served.run(asked)
+            assert answer.status == 200, answer.body
+            thread = await thread_of(served.bridge)
+            played.append(Played(asked, answer, shown(thread), copy.deepcopy(thread.state)))
+    return played
+
+
+async def golden_of(name: str) -> str:
+    """The streams of a scene as text."""
+    return golden(*(each.answer.events for each in await play(name)))
