@@ -274,6 +274,7 @@ class Sampling:
         if call is None:
             call = round_.calls[sample.key] = self._new_call(sample.name, sample.provider_call_id)
         call.committed = sample
+        call.name = call.name or sample.name
         arguments = _arguments(sample)
         streamed = "".join(call.streamed)
         call.held = ""  # it is part of what was committed

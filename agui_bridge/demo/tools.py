@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import Tool, ToolError, tool
@@ -63,11 +63,13 @@ async def add_todo(ctx: ToolContext, text: str) -> str:
     Args:
         text: What is to be done.
     """
-    todos = ctx.state.setdefault("todos", []) if isinstance(ctx.state, dict) else None
+    state: Any = ctx.state
+    todos: Any = cast("dict[str, Any]", state).setdefault("todos", []) if isinstance(state, dict) else None
     if not isinstance(todos, list):
         raise ToolError("The page has put something else where the list of things to do would be.")
-    todos.append({"text": text, "done": False})
-    return f"Added. There are {len(todos)} things to do."
+    entries = cast("list[Any]", todos)
+    entries.append({"text": text, "done": False})
+    return f"Added. There are {len(entries)} things to do."
 
 
 @tool

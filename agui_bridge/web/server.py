@@ -2,7 +2,7 @@
 
 What cannot work is refused before anybody listens: the address first, then the store, each as one error of ours. On
 SIGTERM or SIGINT no new run begins, runs at work may finish for `drain_s` seconds, what is left ends as interrupted,
-and every open stream gets its terminal event before the sockets close. A second SIGINT ends it at once: what was at
+and every open stream gets its terminal event before the sockets close. A second signal ends it at once: what was at
 work then is closed by the next start.
 """
 
@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from types import FrameType
 
 import uvicorn
 
@@ -69,6 +70,11 @@ class Server(uvicorn.Server):
         log.info("agui-bridge serves %s on %s", ", ".join(self._bridge.agents), " and ".join(urls))
         if self._on_listening is not None:
             self._on_listening(urls[0])
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first SIGTERM or SIGINT asks for the end, a second one of either kind does not wait for it."""
+        self.force_exit = self.should_exit
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Drain, close the connections, stop the bridge."""

@@ -85,7 +85,8 @@ class EventStream(Response):
             log.debug("the reader of run %s is gone: %s", self._cursor.run_id, error)
         except Exception as error:
             if not self._gone:
-                log.error("the stream of run %s is cut off: %s", self._cursor.run_id, error)  # noqa: TRY400  the server logs the trace
+                # Without the trace: the server logs that of what is raised here.
+                log.error("the stream of run %s is cut off: %s", self._cursor.run_id, error)  # noqa: TRY400
                 await _poison(send)
                 raise StreamAborted(f"The stream of run {self._cursor.run_id} was cut off.") from error
         finally:

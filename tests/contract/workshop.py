@@ -157,3 +157,8 @@ def types(events: Iterable[e.Event]) -> list[str]:
 def only(events: Iterable[e.Event], kind: type[Any]) -> list[Any]:
     """The events of one kind."""
     return [event for event in events if isinstance(event, kind)]
+
+
+def message_of(events: Iterable[e.Event]) -> e.MessageCompleted:
+    """The whole assistant message with which a run ends."""
+    return only(events, e.MessageCompleted)[-1]

@@ -13,7 +13,6 @@ from agui_bridge.demo import demo_agent
 from agui_bridge.demo.phrases import phrases
 from tests.serving import Answer, JsonObject, Served, ask, serving
 
-
 THREADS = count(1)
 
 

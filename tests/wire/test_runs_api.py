@@ -141,7 +141,20 @@ async def test_a_cursor_that_is_none_is_refused():
         ran = await served.run(ask("hello"))
         url = ran.headers["location"] + "/events"
         last = (await served.get(ran.headers["location"])).document["last_event_seq"]
-        for wrong in ("-1", "abc", "1.5", "1e3", "0x10", "+1", "", "%D9%A3", "9" * 40, str(last + 1), str(2**53), "%20"):
+        for wrong in (
+            "-1",
+            "abc",
+            "1.5",
+            "1e3",
+            "0x10",
+            "+1",
+            "",
+            "%D9%A3",
+            "9" * 40,
+            str(last + 1),
+            str(2**53),
+            "%20",
+        ):
             assert is_invalid(await served.get(f"{url}?after_seq={wrong}"))
         for wrong in ("-1", "abc", "1 2", "9" * 40, str(last + 1)):
             assert is_invalid(await served.get(url, last_event_id=wrong))
@@ -175,13 +188,19 @@ async def test_the_canonical_format_is_slim_and_the_envelope_is_there_for_who_as
         ran = await served.run(ask("hello"))
         url = ran.headers["location"] + "/events"
         slim, full = await served.get(url), await served.get(f"{url}?full=1")
-        assert [list(fact) for fact in slim.events] == [["seq", "event_type", "occurred_at", "payload"]] * len(slim.events)
+        assert [list(fact) for fact in slim.events] == [["seq", "event_type", "occurred_at", "payload"]] * len(
+            slim.events
+        )
         first = frames(slim.body)[0].split(b"\n")
         assert first[:2] == [b"id: 1", b"event: run.started"]
         run = (await served.get(ran.headers["location"])).document
         for thin, fact in zip(slim.events, full.events, strict=True):
             assert {name: fact[name] for name in thin} == thin
-            assert (fact["run_id"], fact["root_run_id"], fact["root_seq"]) == (run["run_id"], run["run_id"], fact["seq"])
+            assert (fact["run_id"], fact["root_run_id"], fact["root_seq"]) == (
+                run["run_id"],
+                run["run_id"],
+                fact["seq"],
+            )
             assert (fact["agent_id"], fact["agent_snapshot_checksum"]) == ("demo", run["agent_snapshot_checksum"])
             assert bytes.fromhex(fact["payload_checksum"])
             assert fact["recorded_at"] >= fact["occurred_at"][:10]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 from collections.abc import Generator
 from typing import Any
@@ -55,9 +56,9 @@ async def test_the_headers_keep_proxies_from_holding_frames_back_and_name_the_ru
 
 
 async def test_the_body_is_one_event_a_frame_with_bare_line_feeds_and_ends_behind_its_one_terminal():
-    text = "a line\\nfeed, a return\\r\\n, a separator\\u2028, a next line\\u0085"
+    text = "a line\nfeed, a return\r\n, a separator\u2028, a next line\u0085"
     async with serving(demo_agent()) as served, wire(served.url) as bare:
-        await bare.send(post(ask('/script {"rounds": [{"text": "%s"}]}' % text)))
+        await bare.send(post(ask("/script " + json.dumps({"rounds": [{"text": text}]}))))
         body = unchunked(await bare.rest())  # the server closes: nothing may follow
     assert b"\r" not in body
     assert b"[DONE]" not in body
@@ -129,7 +130,7 @@ async def test_a_hundred_clients_that_drop_out_leave_no_task_and_no_error_behind
                     client.reset()
 
         await asyncio.gather(*(drop_out(number) for number in range(100)))
-        await eventually(lambda: asyncio.all_tasks() <= before, "all tasks have ended")
+        await eventually(lambda: asyncio.all_tasks() <= before, "the end of every task")
         assert await served.bridge.supervisor.journal.active_runs() == []
         assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
         gate.set()
