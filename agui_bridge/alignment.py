@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agui_bridge.content import content_in
-from agui_bridge.transcript import Line
+from agui_bridge.transcript import Line, owner_of
 from runtime.canonical import JsonObject
 from runtime.items import same_words
 from runtime.thread import Said, Thread
@@ -48,19 +48,36 @@ class UserAlignment:
 
 def align_users(shown: Sequence[JsonObject], thread: Thread) -> UserAlignment:
     """Align the user messages among `shown`: by id, or, if none is known and an assistant message is restated, by
-    what they say, from the thread's start."""
+    what they say, from the thread's start.
+
+    A window may begin with an answer of ours: then what stands behind that answer is what it is held against.
+    """
     users = [message for message in shown if message["role"] == "user"]
-    stored = thread.users()
-    if any(message["id"] in thread.user_ids for message in users):
-        places = {said.id: index for index, said in enumerate(stored)}
-        start = next((places[m["id"]] for m in users if m["id"] in places), 0)
-        stored = stored[start:]
+    start = _window(shown, thread)
+    if start is not None or any(message["id"] in thread.user_ids for message in users):
+        stored = thread.users(start or 0)
         agreed = _agreed(users, stored, by_id=True)
     elif users and any(message["role"] == "assistant" for message in shown):
+        stored = thread.users()
         agreed = _agreed(users, stored, by_id=False)
     else:
         return UserAlignment(users, [], 0, matched=False)
     return UserAlignment(users, stored, agreed, matched=True)
+
+
+def _window(shown: Sequence[JsonObject], thread: Thread) -> int | None:
+    """The place in the branch where what is shown begins: at a user message that we know, or at an answer of ours with
+    no user message before it."""
+    places = {entry.id: index for index, entry in enumerate(thread.entries)}
+    leading = True
+    for message in shown:
+        if message["role"] == "user":
+            leading = False
+            if message["id"] in places:
+                return places[message["id"]]
+        elif leading and owner_of(message["id"]) in places:
+            return places[owner_of(message["id"])]
+    return None
 
 
 def _agreed(users: list[JsonObject], stored: list[Said], *, by_id: bool) -> int:

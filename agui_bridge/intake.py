@@ -15,7 +15,7 @@ from typing import Literal, cast
 from agui_bridge.alignment import UserAlignment, align_users, match_lines, says_the_same
 from agui_bridge.content import content_in
 from agui_bridge.run_input import RunInput
-from agui_bridge.transcript import transcript
+from agui_bridge.transcript import owner_of, transcript
 from runtime import events as e
 from runtime.canonical import Json, JsonObject, canonical, digest
 from runtime.ending import closing_output
@@ -319,7 +319,7 @@ class _Intake:
         """The key of the entry, of whatever branch, that this message shows."""
         if message["role"] not in ("user", "assistant"):
             return None
-        keys = (_key(message), message["id"].rpartition("-")[0])  # a message of its own, or a round of a turn
+        keys = (_key(message), owner_of(message["id"]))  # a message of its own, or a round of a turn
         return next((key for key in keys if key in self._thread.archive), None)
 
     def _is_foreign(self, message: JsonObject) -> bool:

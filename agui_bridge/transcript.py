@@ -31,6 +31,11 @@ def reasoning_message_id(message_id: str, part_id: str) -> str:
     return f"{message_id}-{part_id}"
 
 
+def owner_of(id_: str) -> str:
+    """The id of the run's message that a round's or a reasoning part's message shows; "" if it cannot be one."""
+    return id_.rpartition("-")[0]
+
+
 def result_message_id(tool_call_id: str) -> str:
     """The id of the AG-UI message that shows a call's output."""
     return f"result-{tool_call_id}"

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from runtime import events as e
 from runtime.agent import Agent
 from runtime.authority import Principal, authorize
-from runtime.canonical import JsonObject, canonical, digest_of
+from runtime.beginning import opening_of
 from runtime.ending import ending
 from runtime.engine import Engine, Limits
 from runtime.errors import AguiBridgeError, FenceLost, NotFound, ShuttingDown
-from runtime.journal import Begun, Journal, Opening, Session, Started
+from runtime.journal import Begun, Journal, Session, Started
 from runtime.journal.tail import Cursor, Tail
 from runtime.models import Model
 from runtime.request import RunRequest
-from runtime.run import CANCELLING, QUEUED, RunRecord
+from runtime.run import CANCELLING, RunRecord
 from runtime.run_log import RunLog
 from runtime.system import Clock, Mint, SystemClock, mint_uuid7
 from runtime.thread import Thread
@@ -94,6 +94,7 @@ class Supervisor:
     async def start(self) -> None:
         """Open the journal and close the runs that a crash left behind. Raises what the journal raises."""
         self._draining = self._giving_up = False
+        self._idle = asyncio.Event()  # of this event loop: a host may start its bridge again in another
         self._threads.clear()
         await self.journal.open()
         for run in await self.journal.active_runs():
@@ -210,19 +211,17 @@ class Supervisor:
         performer = self.performers.get(request.agent_id)
         if performer is None:
             raise NotFound(f"There is no agent {request.agent_id!r}.")
-        now = self._clock.now()
-        contents, agent_digest, context_digest = _snapshots(request, performer)
-        run = self._record(request, thread.thread_id, now, agent_digest, context_digest)
-        created = None if session else _new_session(request, thread.thread_id, now)
-        opening = Opening(
-            run=run,
-            session=created,
-            events=_first_facts(request, thread, now),
-            occurred_at=now,
-            contents=contents,
-            repeatable=request.repeatable,
+        opening = opening_of(
+            request,
+            session,
+            thread,
+            performer.agent.snapshot(performer.model),
+            run_id=self._mint("run"),
+            executor_instance_id=self.instance_id,
+            now=self._clock.now(),
         )
-        self.tail.opened(run.run_id)  # before it is in the store: nobody may find it there and not here
+        run_id = opening.run.run_id
+        self.tail.opened(run_id)  # before it is in the store: nobody may find it there and not here
         self._beginning += 1
         at_work = False
         try:
@@ -234,33 +233,7 @@ class Supervisor:
             self._beginning -= 1
             self._look_idle()
             if not at_work:
-                self.tail.closed(run.run_id)
-
-    def _record(
-        self, request: RunRequest, thread_id: str, now: int, agent_digest: str, context_digest: str
-    ) -> RunRecord:
-        run_id = self._mint("run")
-        return RunRecord(
-            run_id=run_id,
-            tenant_id=request.principal.tenant_id,
-            owner_id=request.principal.id,
-            thread_id=thread_id,
-            session_id=request.session_id,
-            agent_id=request.agent_id,
-            client_run_id=request.client_run_id,
-            input_digest=request.input_digest,
-            attempt=1,
-            status=QUEUED,
-            base=request.base,
-            last_seq=0,
-            fence=1,
-            root_run_id=run_id,
-            created_at=now,
-            parent_run_id=request.parent_run_id,
-            executor_instance_id=self.instance_id,
-            agent_snapshot_checksum=agent_digest,
-            context_snapshot_checksum=context_digest,
-        )
+                self.tail.closed(run_id)
 
     def _launch(self, started: Started, request: RunRequest, performer: Performer, thread: Thread) -> bool:
         """Take the run's first facts in and set it to work; False if they were all of it."""
@@ -387,38 +360,3 @@ def _fold(thread: Thread, run: RunRecord, records: list[e.Record]) -> None:
 def _is_intake(record: e.Record) -> bool:
     """Whether a fact came with the request, before the run said or did anything."""
     return not isinstance(record.event, e.MessageStarted) and type(record.event) not in e.TERMINAL
-
-
-def _first_facts(request: RunRequest, thread: Thread, now: int) -> list[e.Event]:
-    started = e.RunStarted(
-        started_at=now,
-        client_run_id=request.client_run_id,
-        agent_id=request.agent_id,
-        base_state_digest=digest_of(canonical(thread.state)),
-        snapshots=request.snapshots,
-    )
-    over: list[e.Event] = [] if request.call_model else [e.RunCompleted()]
-    return [started, *request.facts, *over]
-
-
-def _new_session(request: RunRequest, thread_id: str, now: int) -> Session:
-    principal = request.principal
-    return Session(principal.tenant_id, principal.id, request.session_id, thread_id, request.agent_id, None, now)
-
-
-def _snapshots(request: RunRequest, performer: Performer) -> tuple[dict[str, bytes], str, str]:
-    """The agent and context snapshots as blobs by digest, and the two digests."""
-    context: JsonObject = {
-        "context": request.context,
-        "client_tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in request.client_tools
-        ],
-        "options": request.options,
-        "input_digest": request.input_digest,
-        "history_position": request.base,
-    }
-    agent = canonical(performer.agent.snapshot(performer.model))
-    frozen = canonical(context)
-    agent_digest, context_digest = digest_of(agent), digest_of(frozen)
-    return {agent_digest: agent, context_digest: frozen}, agent_digest, context_digest

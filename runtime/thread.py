@@ -257,11 +257,11 @@ class Thread:
         """The model's history."""
         return [item for entry in self.entries for item in entry.items()]
 
-    def users(self) -> list[Said]:
-        """The user messages of the branch, in order."""
+    def users(self, start: int = 0) -> list[Said]:
+        """The user messages of the branch from its entry `start` on, in order."""
         return [
             entry
-            for entry in self.entries
+            for entry in self.entries[start:]
             if isinstance(entry, Said) and entry.role == "user" and entry.runtime_role != LATE_ANSWER
         ]
 

@@ -22,12 +22,13 @@ INTAKE: Final = "agui_bridge/intake.py"
 SAMPLING: Final = "runtime/sampling.py"
 ENGINE: Final = "runtime/engine.py"
 ENDING: Final = "runtime/ending.py"
+BEGINNING: Final = "runtime/beginning.py"
 SUPERVISOR: Final = "runtime/supervisor.py"
 STATE: Final = "runtime/state_delta.py"
 
 WRITERS: Final[dict[str, dict[str, str]]] = {
-    "run.started": {SUPERVISOR: "first fact of every run"},
-    "run.completed": {ENGINE: "at the end", SUPERVISOR: "at once, when there is nothing to say"},
+    "run.started": {BEGINNING: "first fact of every run"},
+    "run.completed": {ENGINE: "at the end", BEGINNING: "at once, when there is nothing to say"},
     "run.failed": {ENGINE: "at the end", SUPERVISOR: "when the journal refused the run's facts"},
     "run.cancelling": {ENGINE: "when a stop is asked for, or a budget is used up"},
     "run.cancelled": {ENGINE: "at the end"},
@@ -50,7 +51,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
         ENDING: "the run ended before there was a result",
     },
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
-    "state.delta": {STATE: "a tool's change", ENGINE: "a tool's change, carried over a quicker one"},
+    "state.delta": {STATE: "a tool's change"},
     "history.seeded": {INTAKE: "messages that this server did not know"},
     "history.forked": {INTAKE: "the page shows another history"},
 }

@@ -10,13 +10,14 @@ from runtime import events as e
 from runtime import samples as s
 from runtime import supervisor as supervisor_module
 from runtime.authority import ANONYMOUS
+from runtime.beginning import opening_of
 from runtime.engine import Limits
 from runtime.errors import NotFound, ShuttingDown
 from runtime.items import Message
-from runtime.journal import Busy, Conflict, Moved, Opening, Replay, Started
+from runtime.journal import Busy, Conflict, Moved, Replay, Started
 from runtime.journal.memory import MemoryJournal
-from runtime.supervisor import Supervisor
 from runtime.testing import calls, says
+from runtime.thread import Thread
 from tests.contract.workshop import Workshop, asking, only, types, until, workshop
 from tests.journals import HeldJournal
 
@@ -204,6 +205,21 @@ async def test_a_run_that_is_just_beginning_when_the_drain_comes_is_ended_too():
         assert types(events) == ["run.started", "message.completed", "run.interrupted"]
 
 
+def test_a_host_may_use_its_bridge_in_one_event_loop_after_another():
+    shop = Workshop(*([s.TextDelta("a"), asyncio.Event()] for _ in range(2)))
+
+    async def life(session: str) -> str:
+        await shop.supervisor.start()
+        run = await shop.begin(session=session)
+        await shop.seen(run, "message.delta")
+        await shop.supervisor.drain(0.01)
+        await shop.supervisor.stop()
+        await shop.journal.open()
+        return (await shop.settled(run)).status
+
+    assert [asyncio.run(life("s1")), asyncio.run(life("s2"))] == ["interrupted", "interrupted"]
+
+
 async def test_a_drain_waits_for_a_cancel_that_is_under_way():
     async def slow_to_stop() -> str:
         try:
@@ -240,23 +256,14 @@ async def test_what_is_still_at_work_at_the_end_is_closed_by_the_next_start():
 
 async def crashed(shop: Workshop, *facts: e.Event) -> Started:
     """A run that has these facts in the store, and an executor that is no more."""
-    run = await shop.journal.begin_run(_opening(shop))
-    assert isinstance(run, Started)
+    thread = Thread("thr_lost")
+    request = asking(thread, "Hello", "s1", "lost")
+    opening = opening_of(request, None, thread, {}, run_id="run_lost", executor_instance_id="exec_lost", now=0)
+    started = await shop.journal.begin_run(opening)
+    assert isinstance(started, Started)
     if facts:
-        await shop.journal.append(run.run.run_id, run.run.fence, run.run.last_seq, facts, 0)
-    return run
-
-
-def _opening(shop: Workshop) -> Opening:
-    lost = Supervisor(shop.journal, shop.supervisor.performers)
-    request = asking(supervisor_module.Thread("thr_lost"), "Hello", "s1", "lost")
-    record = lost._record(request, "thr_lost", 0, "", "")
-    return Opening(
-        run=record,
-        session=supervisor_module._new_session(request, "thr_lost", 0),
-        events=supervisor_module._first_facts(request, supervisor_module.Thread("thr_lost"), 0),
-        occurred_at=0,
-    )
+        await shop.journal.append("run_lost", started.run.fence, started.run.last_seq, facts, 0)
+    return started
 
 
 ROUND = [
