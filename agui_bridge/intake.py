@@ -14,6 +14,7 @@ from typing import Literal, cast
 
 from agui_bridge.alignment import UserAlignment, align_users, match_lines, says_the_same
 from agui_bridge.content import content_in
+from agui_bridge.prelude import differs
 from agui_bridge.run_input import RunInput
 from agui_bridge.transcript import owner_of, transcript
 from runtime import events as e
@@ -67,10 +68,11 @@ def reconcile(run_input: RunInput, thread: Thread, policy: IntakePolicy) -> Plan
     if intake.follow:
         return Plan(follow=True, warnings=intake.warnings)
     state = client_state(run_input.state, thread.state, policy.client_state)
+    ours = state[0].snapshot if state else thread.state
     return Plan(
         facts=[*state, *intake.facts],
         call_model=call_model,
-        snapshots=intake.snapshots(),
+        snapshots=[*intake.snapshots(), *(["state"] if differs(ours, run_input.state) else [])],
         warnings=intake.warnings,
     )
 
@@ -83,7 +85,7 @@ def resumes(run_input: RunInput) -> bool:
     return bool(run_input.resume) or legacy
 
 
-def client_state(given: Json, ours: Json, rule: ClientState) -> list[e.Event]:
+def client_state(given: Json, ours: Json, rule: ClientState) -> list[e.StateSnapshot]:
     """What the client's state does to ours. Absent, null or `{}` is no opinion."""
     if given in (None, {}) or rule == "ignore":
         return []
@@ -117,6 +119,8 @@ class _Intake:
         self._matches = match_lines(shown, self._lines)
         self._kept = len(self._lines)
         """How many lines of the branch stay."""
+        self._answers_taken: set[str] = set()
+        """The ids of the shown messages that were taken as answers."""
         self._end = thread.entries[-1].key if thread.entries else None
         """The key of the branch's last entry, after the facts so far."""
 
@@ -181,6 +185,7 @@ class _Intake:
             call = waiting.pop(message["toolCallId"], None) if message["role"] == "tool" else None
             if call is not None:
                 content, error = content_in(message["content"]), message.get("error")
+                self._answers_taken.add(message["id"])
                 answers.append(
                     e.ToolCallCompleted(
                         tool_call_id=call.call_id,
@@ -201,6 +206,7 @@ class _Intake:
             call = self._thread.calls.get(message["toolCallId"]) if message["role"] == "tool" else None
             if call is not None and call.output_kind == "unanswered" and call.answered_by is None:
                 content = content_in(message["content"])
+                self._answers_taken.add(message["id"])
                 self.facts.append(
                     e.MessageCompleted(
                         message_id=message["id"],
@@ -347,7 +353,7 @@ class _Intake:
             (index is None and message["role"] == "tool" and message["toolCallId"] in self._thread.calls)
             or (index is not None and not says_the_same(message, self._lines[index].message))
             for message, index in zip(self._shown, self._matches, strict=True)
-            if message["role"] != "reasoning"
+            if message["role"] != "reasoning" and message["id"] not in self._answers_taken
         )
         return ["messages"] if lacks or wrong else []
 

@@ -43,10 +43,15 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
 
 
 def state_prelude(state: Json, believed: Json) -> list[AguiEvent]:
-    """A STATE_SNAPSHOT, if the client believes in another state. Absent, null and `{}` are the empty state."""
-    if canonical(state) == canonical({} if believed is None else believed):
+    """A STATE_SNAPSHOT, if the client believes in another state."""
+    if not differs(state, believed):
         return []
     return [agui.state_snapshot(orjson.loads(orjson.dumps(state)))]  # as it is now: the thread's goes on changing
+
+
+def differs(state: Json, believed: Json) -> bool:
+    """Whether a client must be told the state. Absent, null and `{}` are the empty state."""
+    return canonical(state) != canonical({} if believed is None else believed)
 
 
 def _named_as_shown(lines: list[Line], shown: list[JsonObject], matches: list[int | None]) -> list[JsonObject]:

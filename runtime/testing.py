@@ -1,6 +1,7 @@
-"""What tests of agents need: a model that says what it is told, a clock that is set by hand, ids that count.
+"""What tests of agents need: models that say what they are told, a clock that is set by hand, ids that count.
 
-Shipped, for the tests of whoever uses this package. Nothing here touches a network.
+Shipped, for the tests of whoever uses this package. `ScriptedProvider` takes the place of a model; `MockProvider` that
+of the provider behind a real SDK, over loopback. Both play the same scripts. Nothing here touches another network.
 """
 
 from __future__ import annotations
@@ -8,15 +9,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from itertools import count
-from typing import TypeAlias
 
 from runtime.canonical import JsonObject
 from runtime.errors import AguiBridgeError
 from runtime.items import Item, ToolSpec
+from runtime.mock_http import HttpAnswer
+from runtime.mock_provider import Line, MockProvider, cut
 from runtime.samples import AssistantMessageDone, Completed, Sample, TextDelta, ToolCallCommitted, ToolCallDelta
 
-Line: TypeAlias = Sample | AguiBridgeError | asyncio.Event
-"""What happens in a round: a sample is said, an error is raised, an event is waited for."""
+__all__ = [
+    "CountingIds",
+    "HttpAnswer",
+    "Line",
+    "ManualClock",
+    "MockProvider",
+    "SamplesDecoder",
+    "SamplesDialect",
+    "ScriptedProvider",
+    "calls",
+    "cut",
+    "says",
+]
 
 
 class ScriptedProvider:
