@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from agui_bridge.settings import Settings
     from runtime.agent import Agent
     from runtime.authority import ANONYMOUS, Principal
+    from runtime.budget import Budget, Price
     from runtime.errors import AguiBridgeError
+    from runtime.history_policy import keep_last_turns, token_budget
     from runtime.models import Model
     from runtime.tools.context import ToolContext
     from runtime.tools.files import read_file_tool
@@ -27,14 +29,18 @@ _PLACES = {
     "Agent": "runtime.agent",
     "AguiBridgeError": "runtime.errors",
     "Bridge": "agui_bridge.bridge",
+    "Budget": "runtime.budget",
     "Model": "runtime.models",
+    "Price": "runtime.budget",
     "Principal": "runtime.authority",
     "Settings": "agui_bridge.settings",
     "Tool": "runtime.tools.toolbox",
     "ToolContext": "runtime.tools.context",
     "ToolError": "runtime.tools.toolbox",
     "create_app": "agui_bridge.bridge",
+    "keep_last_turns": "runtime.history_policy",
     "read_file_tool": "runtime.tools.files",
+    "token_budget": "runtime.history_policy",
     "tool": "runtime.tools.toolbox",
 }
 
@@ -43,7 +49,9 @@ __all__ = [
     "Agent",
     "AguiBridgeError",
     "Bridge",
+    "Budget",
     "Model",
+    "Price",
     "Principal",
     "Settings",
     "Tool",
@@ -51,7 +59,9 @@ __all__ = [
     "ToolError",
     "__version__",
     "create_app",
+    "keep_last_turns",
     "read_file_tool",
+    "token_budget",
     "tool",
 ]
 

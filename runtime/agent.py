@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject
+from runtime.history_policy import HistoryPolicy
 from runtime.models import Model
 from runtime.tools.toolbox import Tool, Toolbox
 
@@ -16,10 +18,10 @@ from runtime.tools.toolbox import Tool, Toolbox
 class Agent:
     """An agent as its author writes it.
 
-    `model` is a model object, or a string such as `openai-chat:gpt-5-mini` or `scripted`; none means the server's
-    default. `tools` are functions or
-    `Tool`s. `model_options` go into every request (temperature, …). `max_rounds` overrides the server's setting.
-    `deps` is handed to every tool as `ctx.deps`.
+    `model` is a model object, or a string such as `openai:gpt-5-mini` or `scripted`; none means the server's default.
+    `tools` are functions or `Tool`s. `model_options` go into every request (temperature, …). `budget` limits each run;
+    rounds that it does not limit are limited by the server's setting. `history_policy` decides how much of the
+    history a request shows (see `history_policy`). `deps` is handed to every tool as `ctx.deps`.
     """
 
     name: str
@@ -28,7 +30,8 @@ class Agent:
     tools: Sequence[Tool | Callable[..., Any]] = ()
     model_options: JsonObject = field(default_factory=dict[str, Json])
     description: str = ""
-    max_rounds: int | None = None
+    budget: Budget = field(default_factory=Budget)
+    history_policy: HistoryPolicy | None = None
     deps: object = None
 
     @cached_property

@@ -23,7 +23,7 @@ from runtime.canonical import Json, JsonObject, clean, digest
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError, ProviderError
 from runtime.gate import judge
-from runtime.items import ToolSpec
+from runtime.items import Item, ToolSpec
 from runtime.models import Model
 from runtime.prompt import instructions
 from runtime.request import RunRequest
@@ -87,7 +87,8 @@ class Engine:
             target=self._target,
             taken=set(thread.calls),
             mint=mint,
-            max_rounds=agent.max_rounds or limits.max_rounds,
+            budget=agent.budget.with_rounds(limits.max_rounds),
+            elapsed=lambda: (clock.now() - run.created_at) / 1000,
         )
         self._work: asyncio.Task[e.Event] | None = None
         self._stop: Callable[[], e.Event] | None = None
@@ -167,8 +168,8 @@ class Engine:
                 match self._sampling.next():
                     case CallModel():
                         await self._call_model()
-                    case RunTools(calls):
-                        await self._run_tools(calls)
+                    case RunTools(calls, affordable):
+                        await self._run_tools(calls, affordable)
                     case Succeed(pending):
                         return e.RunCompleted(self._sampling.message_id, pending or None, self._usage())
                     case Fail(error):
@@ -202,7 +203,7 @@ class Engine:
         if self._sampling.rounds:  # the prompt is made of facts; those of the first came with the request
             await self._log.flush()
         tools = [*self._agent.toolbox.specs(), *self._client_tools.values()]
-        items = self._thread.items()
+        items = self._items()
         request = self._model.dialect.encode(items, tools, self._options())
         reference = {"digest": digest(request), "items": len(items)}
         self._log.emit(self._sampling.round_started(self._model.name, reference))
@@ -236,6 +237,12 @@ class Engine:
                         await self._log.room()
         self._log.emit(self._sampling.feed(decoder.finish(), attempt, name))
 
+    def _items(self) -> list[Item]:
+        """The history as the model is shown it."""
+        policy = self._agent.history_policy
+        items = self._thread.items()
+        return items if policy is None else list(policy(items))
+
     def _options(self) -> JsonObject:
         return {
             "model": self._model.name,
@@ -246,10 +253,11 @@ class Engine:
 
     # --- tools ----------------------------------------------------------------------------------------------------
 
-    async def _run_tools(self, calls: list[e.ToolCallCommitted]) -> None:
+    async def _run_tools(self, calls: list[e.ToolCallCommitted], affordable: int | None) -> None:
         allowed: list[tuple[e.ToolCallCommitted, Tool, dict[str, object]]] = []
-        for call in calls:
-            verdict = judge(call, self._agent.toolbox, self._client_tools)
+        for number, call in enumerate(calls):
+            within = affordable is None or number < affordable
+            verdict = judge(call, self._agent.toolbox, self._client_tools, affordable=within)
             tool = self._agent.toolbox.get(call.tool_name)
             if tool is None or verdict.arguments is None:
                 self._log.emit(self._sampling.tool_output(call.tool_call_id, verdict.message or "Refused.", "denied"))

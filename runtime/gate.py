@@ -64,6 +64,7 @@ class Case:
     call: Call
     toolbox: Toolbox
     client_tools: Collection[str] = ()
+    affordable: bool = True
     tool: Tool | None = None
     parsed: JsonObject | None = None
     arguments: dict[str, object] | None = None
@@ -83,13 +84,13 @@ _FINE = Finding(ALLOW)
 Check: TypeAlias = Callable[[Case], Finding]
 
 
-def judge(call: Call, toolbox: Toolbox, client_tools: Collection[str] = ()) -> Verdict:
+def judge(call: Call, toolbox: Toolbox, client_tools: Collection[str] = (), *, affordable: bool = True) -> Verdict:
     """Pass a call through every check, in order, until one denies it.
 
     `client_tools` names the client's own tools: there are such tools, but a call of one that comes here, malformed, is
-    never ours to run.
+    never ours to run. `affordable` says whether the run's budget has a tool call left.
     """
-    case = Case(call, toolbox, client_tools)
+    case = Case(call, toolbox, client_tools, affordable)
     checked: list[Checked] = []
     for name, check in CHECKS.items():
         finding = check(case)
@@ -144,9 +145,16 @@ def _schema(case: Case) -> Finding:
     return _FINE
 
 
+def _budget(case: Case) -> Finding:
+    if case.affordable:
+        return _FINE
+    return Finding(DENY, "over budget", "The run has used up its tool calls; this one was not run.")
+
+
 CHECKS: dict[str, Check] = {
     "declared": _declared,
     "arguments": _arguments,
     "schema": _schema,
+    "budget": _budget,
 }
 """The gate, in order."""

@@ -101,6 +101,7 @@ class MockProvider:
             "OPENAI_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": self.origin,
             "ANTHROPIC_API_KEY": KEY,
+            "NO_PROXY": "127.0.0.1",
         }
 
     @property

@@ -24,6 +24,7 @@ import orjson
 
 from runtime import events as e
 from runtime import samples as s
+from runtime.budget import Budget
 from runtime.canonical import JsonObject, digest
 from runtime.errors import AguiBridgeError, ProtocolError, ProviderError
 from runtime.items import Content
@@ -55,6 +56,8 @@ class RunTools:
     """Judge and execute these committed calls, then say what came of each."""
 
     calls: list[e.ToolCallCommitted]
+    affordable: int | None = None
+    """How many of them the budget still allows, in order; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class Sampling:
     """The loop of one run.
 
     `target` says who performs a tool (`server`, `client` or `nobody`), `taken` are the call ids of the thread,
-    `mint` makes a new id with the given prefix.
+    `mint` makes a new id with the given prefix, `elapsed` tells the seconds since the run began.
     """
 
     def __init__(
@@ -121,7 +124,8 @@ class Sampling:
         target: Callable[[str], str],
         taken: set[str],
         mint: Callable[[str], str],
-        max_rounds: int,
+        budget: Budget,
+        elapsed: Callable[[], float],
     ) -> None:
         self.message_id = message_id
         self.usage: list[JsonObject] = []
@@ -129,7 +133,9 @@ class Sampling:
         self._target = target
         self._taken = taken
         self._mint = mint
-        self._max_rounds = max_rounds
+        self._budget = budget
+        self._elapsed = elapsed
+        self._tool_calls = 0
         self._parts = PartStream()
         self._rounds = 0
         self._round: _Round | None = None
@@ -144,12 +150,14 @@ class Sampling:
         if self._end is not None:
             return self._end
         if self._waiting:
-            return RunTools(list(self._waiting.values()))
+            asked_before = self._tool_calls - len(self._waiting)
+            return RunTools(list(self._waiting.values()), self._budget.tool_calls_left(asked_before))
         if self._pending:
             return Succeed(self._pending)
-        if self._rounds >= self._max_rounds:
-            return Stop("max_rounds")
-        return CallModel(self._rounds + 1)
+        reason = self._budget.used_up(
+            rounds=self._rounds, tool_calls=self._tool_calls, usage=self.usage, seconds=self._elapsed()
+        )
+        return CallModel(self._rounds + 1) if reason is None else Stop(reason)
 
     @property
     def rounds(self) -> int:
@@ -318,6 +326,7 @@ class Sampling:
             if call.target == "client" and not call.malformed:
                 self._pending.append(call.tool_call_id)
             else:
+                self._tool_calls += 1
                 self._waiting[call.tool_call_id] = call
         if not calls:
             self._end = Succeed([])

@@ -1,17 +1,27 @@
-"""A mock provider that gives one answer to every request, and the OpenAI SDK's real client of it."""
+"""The mock provider as the tests use it: with one answer to every request, and the real SDKs' clients of it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
+import pytest
 from openai import AsyncOpenAI
 
+from runtime.models import Model
+from runtime.providers import _KINDS, model_from_string
 from runtime.testing import HttpAnswer as Answer
 from runtime.testing import MockProvider
 
-__all__ = ["Answer", "openai_client", "playing"]
+__all__ = ["KINDS", "PATHS", "Answer", "model_of", "openai_client", "playing"]
+
+KINDS = sorted(_KINDS)
+"""Every kind of model that a name can name."""
+
+PATHS = {"openai": "/v1/responses", "openai-chat": "/v1/chat/completions", "anthropic": "/v1/messages"}
+"""Where each kind asks."""
 
 
 @asynccontextmanager
@@ -26,3 +36,16 @@ async def playing(answer: Answer) -> AsyncGenerator[tuple[MockProvider, AsyncOpe
     """A provider with this answer, and a client of it."""
     async with MockProvider(answer, repeat=True) as provider, openai_client(provider) as client:
         yield provider, client
+
+
+@asynccontextmanager
+async def model_of(kind: str, provider: MockProvider) -> AsyncGenerator[Model, None]:
+    """The model as `--model KIND:NAME` makes it, led to the provider by its SDK's own variables."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in provider.environ.items():
+            patch.setenv(name, value)
+        model: Any = model_from_string(f"{kind}:m-1")
+    try:
+        yield model
+    finally:
+        await model._client.close()

@@ -15,6 +15,7 @@ import pytest
 
 from runtime import events as e
 from runtime import samples as s
+from runtime.budget import Budget
 from runtime.canonical import JsonObject
 from runtime.dialects.openai_responses import OpenAIResponses
 from runtime.errors import ProtocolError, ProviderError
@@ -95,7 +96,8 @@ def looped(name: str) -> tuple[Step, list[e.Event]]:
         target=lambda tool: "server" if tool in declared else "nobody",
         taken=set(),
         mint=lambda prefix: f"{prefix}_1",
-        max_rounds=5,
+        budget=Budget(rounds=5),
+        elapsed=lambda: 0.0,
     )
     said = [*sampling.start(), *sampling.round_started("m-test", {})]
     decoder = OpenAIResponses().decoder(declared)

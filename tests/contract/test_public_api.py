@@ -19,7 +19,9 @@ NAMES = [
     "Agent",
     "AguiBridgeError",
     "Bridge",
+    "Budget",
     "Model",
+    "Price",
     "Principal",
     "Settings",
     "Tool",
@@ -27,7 +29,9 @@ NAMES = [
     "ToolError",
     "__version__",
     "create_app",
+    "keep_last_turns",
     "read_file_tool",
+    "token_budget",
     "tool",
 ]
 """Adding a name here is a decision; taking one away breaks programs."""

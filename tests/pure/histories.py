@@ -19,6 +19,7 @@ from agui_bridge.run_input import parse
 from agui_bridge.transcript import transcript
 from runtime import events as e
 from runtime import samples as s
+from runtime.budget import Budget
 from runtime.canonical import digest_of
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError, ProviderError
@@ -174,7 +175,8 @@ class Theatre:
             target=lambda name: "server" if name in BOX.names else "client" if name in pages_tools else "nobody",
             taken=set(self.thread.calls),
             mint=self._mint,
-            max_rounds=3,
+            budget=Budget(rounds=3),
+            elapsed=lambda: 0.0,
         )
         self._tell(performed, sampling.start())
         terminal = None

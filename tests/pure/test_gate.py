@@ -38,6 +38,7 @@ def test_a_good_call_is_allowed_by_every_check_in_order():
         ("declared", "allow", None),
         ("arguments", "allow", None),
         ("schema", "allow", None),
+        ("budget", "allow", None),
     )
     assert verdict.arguments == {"city": "Oslo", "days": 1}
     assert verdict.message is None

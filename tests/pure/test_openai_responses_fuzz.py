@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime import samples as s
+from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject
 from runtime.dialects import DONE
 from runtime.dialects.openai_responses import _EVENTS, OpenAIResponses
@@ -97,7 +98,8 @@ def loop() -> Sampling:
         target=lambda _: "nobody",
         taken=set(),
         mint=lambda prefix: f"{prefix}_{next(numbers)}",
-        max_rounds=5,
+        budget=Budget(rounds=5),
+        elapsed=lambda: 0.0,
     )
     numbers = iter(range(1000))
     sampling.round_started("m-1", {})

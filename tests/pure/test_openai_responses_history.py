@@ -6,6 +6,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.budget import Budget
 from runtime.canonical import JsonObject
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning
 from runtime.sampling import Sampling
@@ -132,7 +133,13 @@ def test_what_a_response_said_goes_back_item_by_item_after_it_was_stored() -> No
         {"type": "custom_tool_call", "name": "sql", "call_id": "c2", "id": "ct_1", "input": "SELECT 1"},
     ]
     sampling = Sampling(
-        message_id="m1", provider="openai", target=lambda _: "server", taken=set(), mint=lambda _: "x", max_rounds=5
+        message_id="m1",
+        provider="openai",
+        target=lambda _: "server",
+        taken=set(),
+        mint=lambda _: "x",
+        budget=Budget(),
+        elapsed=lambda: 0.0,
     )
     facts = [*sampling.start(), *sampling.round_started("m-1", {})]
     facts += sampling.feed(heard(*(done(at, **item) for at, item in enumerate(output)), completed(*output)))

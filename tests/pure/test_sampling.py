@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from runtime import events as e
 from runtime import samples as s
+from runtime.budget import Budget
 from runtime.errors import ProviderError
 from runtime.sampling import CallModel, Fail, RunTools, Sampling, Stop, Succeed, add_usage
 from runtime.thread import Thread
@@ -27,7 +28,8 @@ def loop(*, taken: set[str] | None = None, max_rounds: int = 50) -> Sampling:
         target=lambda name: TARGETS.get(name, "nobody"),
         taken=taken if taken is not None else set(),
         mint=lambda prefix: f"{prefix}_{next(numbers)}",
-        max_rounds=max_rounds,
+        budget=Budget(rounds=max_rounds),
+        elapsed=lambda: 0.0,
     )
     sampling.start()
     sampling.round_started("m", {})

@@ -15,6 +15,7 @@ from agui_bridge.transcript import transcript
 from runtime import samples as s
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS
+from runtime.budget import Budget
 from runtime.errors import ProviderError
 from runtime.testing import Line, ScriptedProvider, calls, says
 from runtime.thread import Thread
@@ -172,7 +173,7 @@ SCENES: dict[str, Scene] = {
             lambda shown: more(ELSEWHERE, *shown[2:], tools=[PICK])(shown[:2]),
         ],
     ),
-    "budget of rounds": Scene(actor(calls(("lookup", '{"key":"tea"}')), max_rounds=1)),
+    "budget of rounds": Scene(actor(calls(("lookup", '{"key":"tea"}')), budget=Budget(rounds=1))),
     "reasoning, then text": Scene(
         actor(
             [
