@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from agui_bridge.content import content_in
 from agui_bridge.transcript import Line, owner_of
 from runtime.canonical import JsonObject
+from runtime.entries import Said
 from runtime.items import same_words
-from runtime.thread import Said, Thread
+from runtime.thread import Thread
 
 
 @dataclass(frozen=True, slots=True)

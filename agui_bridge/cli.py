@@ -20,13 +20,14 @@ from agui_bridge.bridge import Bridge
 from agui_bridge.settings import Settings
 from runtime.agent import Agent
 from runtime.errors import AguiBridgeError, ConfigurationError
+from runtime.providers import named_models
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger("agui_bridge")
 
 _PLAIN = "You are a helpful assistant."
-_TALKATIVE = ("httpx2", "openai")
+_TALKATIVE = ("httpx2", "openai", "anthropic")
 """Loggers of libraries that tell of every request."""
 
 _HINT = """
@@ -61,7 +62,7 @@ def _settings(**given: Any) -> Settings:
 
 def _serving(command: F) -> F:
     options = (
-        click.option("--model", help="openai-chat:NAME, or scripted (offline)."),
+        click.option("--model", help=f"{', '.join(named_models())}, or scripted (offline)."),
         click.option("--store", help="sqlite:///PATH or memory:."),
         click.option("--host", help="The address to listen on."),
         click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one."),

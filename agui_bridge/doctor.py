@@ -17,6 +17,7 @@ from agui_bridge.web.guard import is_loopback
 from runtime.errors import AguiBridgeError, ConfigurationError
 from runtime.journal.migrate import pending_in_sqlite
 from runtime.journal.open import journal_from_url
+from runtime.providers import keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,11 @@ def _address(settings: Settings) -> Finding:
 
 
 def _key() -> Finding:
-    if os.environ.get("OPENAI_API_KEY"):
-        return Finding("ok", "models", "OPENAI_API_KEY is set: --model openai-chat:NAME works")
-    return Finding("warn", "models", "OPENAI_API_KEY is not set: only --model scripted works")
+    found = [f"{name} is set: --model {' or '.join(models)} works" for name, models in keys().items() if _is_set(name)]
+    if found:
+        return Finding("ok", "models", "; ".join(found))
+    return Finding("warn", "models", f"{' and '.join(keys())} not set: only --model scripted works")
+
+
+def _is_set(name: str) -> bool:
+    return bool(os.environ.get(name))

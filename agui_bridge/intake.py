@@ -20,9 +20,10 @@ from agui_bridge.transcript import owner_of, transcript
 from runtime import events as e
 from runtime.canonical import Json, JsonObject, canonical, digest
 from runtime.ending import closing_output
+from runtime.entries import LATE_ANSWER, Said, said_key
 from runtime.items import ToolSpec
-from runtime.sampling import is_object
-from runtime.thread import LATE_ANSWER, Said, Thread, said_key
+from runtime.open_round import is_object
+from runtime.thread import Thread
 
 ClientState = Literal["replace", "merge", "ignore"]
 

@@ -31,7 +31,7 @@ from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime import events as e
 from runtime.canonical import JsonObject
-from runtime.sampling import WORKING
+from runtime.items import WORKING
 from runtime.thread import Thread
 
 _USAGE: Final = {

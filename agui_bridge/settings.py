@@ -23,7 +23,7 @@ class Settings(BaseSettings):
         "the machine (not the process) dies.",
     )
     auto_migrate: bool = Field(True, description="Whether the server applies pending migrations when it starts.")
-    model: str | None = Field(None, description="The model for agents that name none, such as `openai-chat:NAME`.")
+    model: str | None = Field(None, description=f"The model for agents that name none: {_MODELS}.")
     host: str = Field("127.0.0.1", description="The address that the server listens on.")
     port: int = Field(8000, ge=0, le=65535, description="The port that the server listens on; 0 takes a free one.")
     max_body_mib: float = Field(16, gt=0, description="The largest request body, in MiB.")

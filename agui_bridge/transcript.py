@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from agui_bridge.content import content_out
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
+from runtime.entries import LATE_ANSWER, Call, Said, Turn
+from runtime.items import WORKING
 from runtime.parts import REASONING, TOOL_CALL, Part
-from runtime.sampling import WORKING
-from runtime.thread import LATE_ANSWER, Call, Said, Thread, Turn
+from runtime.thread import Thread
 
 ROLE = "agui-bridge:role"
 ROUND = "agui-bridge:round"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runtime.canonical import JsonObject
+from runtime.usage import tokens_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,6 @@ class Budget:
     def with_rounds(self, most: int) -> Budget:
         """The same, with at most so many rounds if it says nothing of them."""
         return self if self.rounds is not None else replace(self, rounds=most)
-
-
-def tokens_of(usage: Sequence[JsonObject]) -> int:
-    """All tokens of some usage entries: the provider's total, or what is known of input and output."""
-    return sum(
-        entry.get("total_tokens") or entry.get("input_tokens", 0) + entry.get("output_tokens", 0) for entry in usage
-    )
 
 
 def cost_of(usage: Sequence[JsonObject], prices: Mapping[str, Price]) -> float:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from runtime import events as e
 from runtime.canonical import digest
-from runtime.sampling import output_of
-from runtime.thread import Call, Turn
+from runtime.entries import Call, Turn
 
 OUTPUT_TEXTS: dict[str, str] = {
     "cancelled": "Cancelled: the run was stopped before this call had a result.",
@@ -35,7 +34,7 @@ def ending(turn: Turn | None, terminal: e.Event) -> list[e.Event]:
 
 def closing_output(call: Call, kind: str) -> e.ToolCallCompleted:
     """The output of a call that nobody will answer any more."""
-    return output_of(call.call_id, call.name, OUTPUT_TEXTS[kind], kind)
+    return e.output_of(call.call_id, call.name, OUTPUT_TEXTS[kind], kind)
 
 
 def _kind(call: Call, lost: bool) -> str:

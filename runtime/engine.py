@@ -29,9 +29,10 @@ from runtime.prompt import instructions
 from runtime.request import RunRequest
 from runtime.run import RunRecord
 from runtime.run_log import RunLog
-from runtime.sampling import CallModel, Fail, RunTools, Sampling, Stop, Succeed
+from runtime.sampling import Sampling
 from runtime.schedule import batches
 from runtime.state_delta import PatchConflict, change, merge
+from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
 from runtime.system import Clock, Mint
 from runtime.thread import Thread
 from runtime.tools.context import ToolContext

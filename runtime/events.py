@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import orjson
 
-from runtime.canonical import Json, JsonObject
+from runtime.canonical import Json, JsonObject, digest
 
 SCHEMA_VERSION = 1
 
@@ -366,6 +366,12 @@ class Record(NamedTuple):
     occurred_at: int
     recorded_at: int
     schema_version: int = SCHEMA_VERSION
+
+
+def output_of(tool_call_id: str, tool_name: str, result: Json, kind: str) -> ToolCallCompleted:
+    """The event of a call's one output."""
+    is_error = kind not in ("result", "client")
+    return ToolCallCompleted(tool_call_id, tool_name, result, digest(result), is_error, kind)
 
 
 def encode(event: Event) -> bytes:

@@ -17,6 +17,12 @@ Content: TypeAlias = "str | list[JsonObject]"
 """Text, or a list of content parts."""
 
 
+WORKING = "working_message"
+"""The runtime role of text before calls."""
+FINAL = "final_response"
+"""The runtime role of text that ends a run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """What somebody said. `role` is `system`, `user` or `assistant`.

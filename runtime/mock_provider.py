@@ -96,13 +96,7 @@ class MockProvider:
     @property
     def environ(self) -> dict[str, str]:
         """The variables by which the SDKs find it."""
-        return {
-            "OPENAI_BASE_URL": self.base_url,
-            "OPENAI_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": self.origin,
-            "ANTHROPIC_API_KEY": KEY,
-            "NO_PROXY": "127.0.0.1",
-        }
+        return environ_of(self.origin)
 
     @property
     def requests(self) -> list[JsonObject]:
@@ -202,6 +196,17 @@ async def _fail(writer: Writer, error: AguiBridgeError, connection: Connection) 
     await connection.say(b"" if is_cut else writer.broken(failure))
     await connection.finish(cut=is_cut)
     return True
+
+
+def environ_of(origin: str) -> dict[str, str]:
+    """The variables that lead the SDKs to a server at this origin."""
+    return {
+        "OPENAI_BASE_URL": f"{origin}/v1",
+        "OPENAI_API_KEY": KEY,
+        "ANTHROPIC_BASE_URL": origin,
+        "ANTHROPIC_API_KEY": KEY,
+        "NO_PROXY": "127.0.0.1",
+    }
 
 
 def cut() -> ProtocolError:

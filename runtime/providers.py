@@ -66,12 +66,27 @@ def model_from_string(text: str) -> Model:
     kind, _, name = text.partition(":")
     make = _KINDS.get(kind)
     if make is None or not name.strip():
-        known = ", ".join(f"{one}:NAME" for one in _KINDS)
+        known = ", ".join(named_models())
         raise ConfigurationError(f"There is no model {text!r}. A model is named as one of: {known}.")
     return make(name.strip())
+
+
+def named_models() -> list[str]:
+    """How models are named here: `KIND:NAME` for each kind."""
+    return [f"{kind}:NAME" for kind in _KINDS]
+
+
+def keys() -> dict[str, list[str]]:
+    """The variables in which the SDKs look for a key, each with the names of the models that it opens."""
+    found: dict[str, list[str]] = {}
+    for kind in _KINDS:
+        found.setdefault(_KEYS[kind], []).append(f"{kind}:NAME")
+    return found
 
 
 _KINDS: dict[str, Callable[[str], Model]] = {
     "openai": OpenAIResponsesModel,
     "openai-chat": OpenAIChatModel,
 }
+
+_KEYS = {"openai": "OPENAI_API_KEY", "openai-chat": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

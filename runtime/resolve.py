@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from runtime.errors import ConfigurationError
 from runtime.models import Model
-from runtime.providers import model_from_string
+from runtime.providers import model_from_string, named_models
 from runtime.scripted import ScriptedModel
+
+
+def model_names() -> list[str]:
+    """Every way to name a model."""
+    return [*named_models(), "scripted"]
 
 
 def resolve_model(model: Model | str | None) -> Model:
@@ -15,8 +20,8 @@ def resolve_model(model: Model | str | None) -> Model:
     """
     if model is None:
         raise ConfigurationError(
-            "This agent has no model: give Agent(model=…), --model or AGUI_BRIDGE_MODEL, for example "
-            "openai-chat:gpt-5-mini, or scripted for one that needs no key."
+            f"This agent has no model: give Agent(model=…), --model or AGUI_BRIDGE_MODEL one of {', '.join(named_models())}, "
+            "or scripted, which needs no key."
         )
     if not isinstance(model, str):
         return model

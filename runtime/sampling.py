@@ -17,17 +17,14 @@ The rules that live here and nowhere else:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import orjson
 
 from runtime import events as e
 from runtime import samples as s
 from runtime.budget import Budget
-from runtime.canonical import JsonObject, digest
-from runtime.errors import AguiBridgeError, ProtocolError, ProviderError
-from runtime.items import Content
+from runtime.canonical import JsonObject
+from runtime.errors import AguiBridgeError, ProtocolError
+from runtime.items import FINAL, WORKING, Content
+from runtime.open_round import OpenCall, OpenRound, arguments_of, is_object, may_be_nothing, why_not
 from runtime.parts import (
     REASONING,
     REFUSAL,
@@ -39,74 +36,8 @@ from runtime.parts import (
     PartStarted,
     PartStream,
 )
-
-WORKING = "working_message"
-FINAL = "final_response"
-
-
-@dataclass(frozen=True, slots=True)
-class CallModel:
-    """Ask the model; `round` counts from 1."""
-
-    round: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunTools:
-    """Judge and execute these committed calls, then say what came of each."""
-
-    calls: list[e.ToolCallCommitted]
-    affordable: int | None = None
-    """How many of them the budget still allows, in order; None: all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Succeed:
-    """The run is done. `pending` are the frontend calls that wait for the client."""
-
-    pending: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """The run failed."""
-
-    error: AguiBridgeError
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A budget is used up: the run is stopped on purpose."""
-
-    reason: str
-
-
-Step: TypeAlias = CallModel | RunTools | Succeed | Fail | Stop
-
-
-@dataclass(slots=True)
-class _Call:
-    """A tool call of the present round."""
-
-    tool_call_id: str
-    provider_call_id: str
-    name: str
-    streamed: list[str] = field(default_factory=list[str])
-    held: str = ""
-    committed: s.ToolCallCommitted | None = None
-
-
-@dataclass(slots=True)
-class _Round:
-    """What the present round has said so far."""
-
-    number: int
-    calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
-    parts: list[JsonObject] = field(default_factory=list[JsonObject])
-    uncovered_text: bool = False
-    spoke: bool = False
-    refused: bool = False
-    phase: str | None = None
+from runtime.steps import CallModel, Fail, RunTools, Step, Stop, Succeed
+from runtime.usage import add_usage
 
 
 class Sampling:
@@ -138,7 +69,7 @@ class Sampling:
         self._tool_calls = 0
         self._parts = PartStream()
         self._rounds = 0
-        self._round: _Round | None = None
+        self._round: OpenRound | None = None
         self._waiting: dict[str, e.ToolCallCommitted] = {}
         self._pending: list[str] = []
         self._end: Succeed | Fail | None = None
@@ -173,7 +104,7 @@ class Sampling:
     def round_started(self, model: str, request: JsonObject) -> list[e.Event]:
         """The model is being asked."""
         self._rounds += 1
-        self._round = _Round(self._rounds)
+        self._round = OpenRound(self._rounds)
         return [e.RoundStarted(self._rounds, model, self._provider, request)]
 
     @property
@@ -201,7 +132,7 @@ class Sampling:
     def tool_output(self, tool_call_id: str, result: Content, kind: str) -> list[e.Event]:
         """A call has its one output; `kind` is one of `events.OUTPUT_KINDS`."""
         call = self._waiting.pop(tool_call_id)
-        return [output_of(call.tool_call_id, call.tool_name, result, kind)]
+        return [e.output_of(call.tool_call_id, call.tool_name, result, kind)]
 
     # --- one sample each ------------------------------------------------------------------------------------------
 
@@ -255,12 +186,12 @@ class Sampling:
             call = round_.calls[sample.key] = self._new_call(sample.name, sample.provider_call_id)
         return self._call_text(round_, sample.key, call, sample.arguments)
 
-    def _call_text(self, round_: _Round, key: str, call: _Call, text: str) -> list[e.Event]:
+    def _call_text(self, round_: OpenRound, key: str, call: OpenCall, text: str) -> list[e.Event]:
         if not call.name:  # a call without a name is never shown: nobody could say whose it is
             return []
         if call.committed is None and not any(call.streamed):
             text, call.held = call.held + text, ""
-            if _may_be_nothing(text):  # "null" stands for {}, and what is shown must be what is committed
+            if may_be_nothing(text):  # "null" stands for {}, and what is shown must be what is committed
                 text, call.held = "", text
         call.streamed.append(text)
         out: list[e.Event] = []
@@ -283,25 +214,25 @@ class Sampling:
             call = round_.calls[sample.key] = self._new_call(sample.name, sample.provider_call_id)
         call.committed = sample
         call.name = call.name or sample.name
-        arguments = _arguments(sample)
+        arguments = arguments_of(sample)
         streamed = "".join(call.streamed)
         call.held = ""  # it is part of what was committed
         if arguments.startswith(streamed) and (len(arguments) > len(streamed) or not call.streamed):
             return self._call_text(round_, sample.key, call, arguments[len(streamed) :])
         return []
 
-    def _new_call(self, name: str, provider_call_id: str) -> _Call:
+    def _new_call(self, name: str, provider_call_id: str) -> OpenCall:
         fits = bool(provider_call_id) and provider_call_id not in self._taken
         tool_call_id = provider_call_id if fits else self._mint("call")
         self._taken.add(tool_call_id)
-        return _Call(tool_call_id, provider_call_id, name)
+        return OpenCall(tool_call_id, provider_call_id, name)
 
     # --- the commit -----------------------------------------------------------------------------------------------
 
     def _completed(self, sample: s.Completed, attempts: int, model: str) -> list[e.Event]:
         round_ = self._open_round()
         usage = self._count(sample, model)
-        error = _why_not(round_, sample.finish)
+        error = why_not(round_, sample.finish)
         if error is not None:
             self.round_failed(error)
             return []
@@ -332,10 +263,10 @@ class Sampling:
             self._end = Succeed([])
         return out
 
-    def _commit(self, call: _Call) -> e.ToolCallCommitted:
+    def _commit(self, call: OpenCall) -> e.ToolCallCommitted:
         sample = call.committed
-        assert sample is not None  # _why_not has refused the round otherwise
-        arguments = _arguments(sample)
+        assert sample is not None  # why_not has refused the round otherwise
+        arguments = arguments_of(sample)
         return e.ToolCallCommitted(
             tool_call_id=call.tool_call_id,
             tool_name=sample.name,
@@ -355,7 +286,7 @@ class Sampling:
         add_usage(self.usage, usage)
         return usage
 
-    def _open_round(self) -> _Round:
+    def _open_round(self) -> OpenRound:
         if self._round is None:
             raise ProtocolError("The provider's stream went on after its end.")
         return self._round
@@ -388,55 +319,3 @@ class Sampling:
                 case _:
                     pass
         return out
-
-
-def output_of(tool_call_id: str, tool_name: str, result: Content, kind: str) -> e.ToolCallCompleted:
-    """The event of a call's one output."""
-    is_error = kind not in ("result", "client")
-    return e.ToolCallCompleted(tool_call_id, tool_name, result, digest(result), is_error, kind)
-
-
-def add_usage(totals: list[JsonObject], usage: JsonObject) -> None:
-    """Add one round's usage to the entry of its provider and model; counts that are unknown stay absent."""
-    for entry in totals:
-        if entry["provider"] == usage["provider"] and entry["model"] == usage["model"]:
-            for name in s.USAGE_COUNTS:
-                if name in usage:
-                    entry[name] = entry.get(name, 0) + usage[name]
-            return
-    totals.append(dict(usage))
-
-
-def _why_not(round_: _Round, finish: str) -> AguiBridgeError | None:
-    """Why this round does not commit, in the order in which the reasons count."""
-    if finish == "content_filter":
-        return ProviderError("The provider's content filter stopped the answer.", code="content_filter")
-    if finish == "length" and round_.calls:
-        return ProviderError("The answer was cut by its length limit within a tool call.", code="output_truncated")
-    if finish == "refusal" and not round_.refused:
-        return ProviderError("The model refused to answer.", code="refusal")
-    if round_.uncovered_text:
-        return ProtocolError("The provider streamed text but never completed the message.")
-    if any(call.committed is None for call in round_.calls.values()):
-        return ProtocolError("The provider streamed tool arguments but never completed the call.")
-    if not round_.spoke and not round_.calls:
-        return ProviderError("The model answered with nothing.", code="empty_response", retryable=True)
-    return None
-
-
-def _arguments(sample: s.ToolCallCommitted) -> str:
-    text = sample.arguments_json.strip()
-    return "{}" if text in ("", "null") else sample.arguments_json
-
-
-def _may_be_nothing(begun: str) -> bool:
-    """Whether argument text that begins so may turn out to be "" or "null"."""
-    text = begun.strip()
-    return text == "" or (text[0] == "n" and "null".startswith(text))
-
-
-def is_object(arguments_json: str) -> bool:
-    try:
-        return isinstance(orjson.loads(arguments_json), dict)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        return False

@@ -17,8 +17,8 @@ def page(now: str) -> str:
 
 def models() -> dict[str, str]:
     """Each form of a model's name, and the first paragraph of what its class says."""
-    found = {f"{kind}:NAME": _words(made) for kind, made in providers._KINDS.items()}
-    return {**found, "scripted": _words(ScriptedModel)}
+    made = [_words(kind) for kind in providers._KINDS.values()]
+    return {**dict(zip(providers.named_models(), made, strict=True)), "scripted": _words(ScriptedModel)}
 
 
 def _words(made: object) -> str:

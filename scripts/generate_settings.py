@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from agui_bridge.cli import main
 from agui_bridge.settings import Settings
+from runtime.providers import keys
 from scripts.generate_markdown import NOTE, code, table
 
 _NAMES: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -41,7 +42,9 @@ def page(_: str) -> str:
             "",
             table(("name", "variable", "kind", "default", "meaning"), settings),
             "",
-            "The SDK reads variables of its own: `OPENAI_API_KEY` and `OPENAI_BASE_URL` for `openai-chat:NAME`.",
+            "The SDKs read variables of their own:",
+            "",
+            table(("variables", "for the models"), _sdk_variables()),
             "",
             "## Commands",
             "",
@@ -74,6 +77,14 @@ def _default(field: FieldInfo) -> str:
     if value is None:
         return "none"
     return code(value if isinstance(value, str) else orjson.dumps(value).decode())
+
+
+def _sdk_variables() -> list[tuple[str, str]]:
+    """The variables of each provider's SDK: its key, and the address where it asks."""
+    return [
+        (f"{code(key)}, {code(key.replace('_API_KEY', '_BASE_URL'))}", ", ".join(code(name) for name in models))
+        for key, models in keys().items()
+    ]
 
 
 def _commands() -> list[tuple[str, click.Command]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 NODE_DIR = Path(__file__).parent / "node"
 OLDEST_NODE = 20
+NODE_PACKAGES = ("@ag-ui/client", "@copilotkit/aimock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,8 @@ def npm() -> list[str] | None:
 def _node_missing() -> str | None:
     if node() is None:
         return f"no Node.js {OLDEST_NODE} or newer"
-    if not (NODE_DIR / "node_modules" / "@ag-ui" / "client" / "package.json").is_file():
-        return "the official client is not installed in tests/node"
-    return None
+    lacking = [name for name in NODE_PACKAGES if not (NODE_DIR / "node_modules" / name / "package.json").is_file()]
+    return f"{' and '.join(lacking)} not installed in tests/node" if lacking else None
 
 
 def _strace_missing() -> str | None:

@@ -4,7 +4,7 @@ else."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,12 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
+from agui_bridge.web.host import Host
 from agui_bridge.web.runs_api import RunsApi
 from agui_bridge.web.stream import StreamAborted
 from runtime.errors import StoreError
-
-if TYPE_CHECKING:
-    from agui_bridge.bridge import Bridge
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -28,7 +26,7 @@ _LOOPBACK_ORIGINS = r"https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?"
 _EXPOSED = ["X-Run-Id", "Location"]
 
 
-def build_app(bridge: Bridge, *, agent_path: str, loopback: bool) -> Starlette:
+def build_app(bridge: Host, *, agent_path: str, loopback: bool) -> Starlette:
     """The app of a bridge. With `loopback` it is meant for this machine alone."""
     runs = RunsApi(bridge)
 
@@ -83,7 +81,7 @@ async def _outside_routes(request: Request, error: Exception) -> Response:
     return Response(status_code=500) if isinstance(error, StreamAborted) else await on_bug(request, error)
 
 
-async def _ready(bridge: Bridge) -> Response:
+async def _ready(bridge: Host) -> Response:
     """Whether this process takes new runs: the store answers, and it is not draining."""
     if bridge.supervisor.draining:
         return json_response({"status": "draining"}, 503)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,6 +11,7 @@ from agui_bridge.projection import Echo, Projector
 from agui_bridge.times import iso, iso_or_none
 from agui_bridge.transcript import transcript
 from agui_bridge.web.guard import json_response
+from agui_bridge.web.host import Host
 from agui_bridge.web.stream import EventStream
 from agui_bridge.wire.sse import parse_cursor
 from runtime.authority import Principal
@@ -21,16 +20,13 @@ from runtime.errors import InvalidCursor, InvalidInput, NotFound
 from runtime.run import RunRecord
 from runtime.supervisor import Supervisor
 
-if TYPE_CHECKING:
-    from agui_bridge.bridge import Bridge
-
 FORMATS = ("canonical", "agui")
 
 
 class RunsApi:
     """The reading routes under `/api/agent-runs/{run_id}`."""
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, bridge: Host) -> None:
         self._bridge = bridge
 
     async def run(self, request: Request) -> Response:

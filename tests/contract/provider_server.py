@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -39,10 +39,10 @@ async def playing(answer: Answer) -> AsyncGenerator[tuple[MockProvider, AsyncOpe
 
 
 @asynccontextmanager
-async def model_of(kind: str, provider: MockProvider) -> AsyncGenerator[Model, None]:
-    """The model as `--model KIND:NAME` makes it, led to the provider by its SDK's own variables."""
+async def model_of(kind: str, environ: Mapping[str, str]) -> AsyncGenerator[Model, None]:
+    """The model as `--model KIND:NAME` makes it, led to a provider by its SDK's own variables."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in provider.environ.items():
+        for name, value in environ.items():
             patch.setenv(name, value)
         model: Any = model_from_string(f"{kind}:m-1")
     try:

@@ -6,11 +6,12 @@ import pytest
 
 from agui_bridge import Budget, Price, keep_last_turns
 from runtime.agent import Agent
-from runtime.budget import cost_of, tokens_of
+from runtime.budget import cost_of
 from runtime.items import Message
 from runtime.samples import Completed, Sample
 from runtime.testing import ScriptedProvider, calls, says
 from runtime.tools.toolbox import tool
+from runtime.usage import tokens_of
 from tests.serving import Answer, ask, serving
 
 USAGE = {"input_tokens": 1000, "output_tokens": 500, "total_tokens": 1500, "cached_input_tokens": 400}

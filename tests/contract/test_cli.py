@@ -309,7 +309,8 @@ def test_doctor_warns_of_what_is_unsafe(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGUI_BRIDGE_SYNCHRONOUS", "normal")
     monkeypatch.setenv("AGUI_BRIDGE_HOST", "0.0.0.0")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name in keys():
+        monkeypatch.delenv(name, raising=False)
     code, findings = examined("--store", "memory:")
     assert code == 0
     assert {subject: level for subject, (level, _) in findings.items()} == {

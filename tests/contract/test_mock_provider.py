@@ -121,7 +121,7 @@ async def test_the_blocks_of_a_message_stand_one_after_the_other() -> None:
 
 async def test_the_halves_of_a_character_can_be_said_apart(kind: str) -> None:
     script = [s.TextDelta("\ud83d"), s.TextDelta("\ude00"), s.AssistantMessageDone(), s.Completed("stop")]
-    async with MockProvider(script) as provider, model_of(kind, provider) as model:
+    async with MockProvider(script) as provider, model_of(kind, provider.environ) as model:
         assert s.TextDelta("\U0001f600") in await listen(model)
 
 
@@ -130,7 +130,7 @@ async def test_the_halves_of_a_character_can_be_said_apart(kind: str) -> None:
 
 async def failure_of(kind: str, *lines: Line) -> ProviderError:
     """The error that a model raises when the provider plays this."""
-    async with MockProvider(lines) as provider, model_of(kind, provider) as model:
+    async with MockProvider(lines) as provider, model_of(kind, provider.environ) as model:
         with pytest.raises(ProviderError) as caught:
             await listen(model)
     return caught.value
@@ -212,7 +212,7 @@ async def test_a_script_that_cannot_be_played_fails_its_test() -> None:
 
 
 async def test_requests_are_remembered_without_secrets(kind: str) -> None:
-    async with MockProvider("Hello.") as provider, model_of(kind, provider) as model:
+    async with MockProvider("Hello.") as provider, model_of(kind, provider.environ) as model:
         await listen(model)
     request = provider.recorded[0]
     assert (request.method, request.path, request.body) == ("POST", PATHS[kind], provider.requests[0])

@@ -22,7 +22,8 @@ from runtime.errors import ProtocolError, ProviderError
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning
 from runtime.openai_responses_model import OpenAIResponsesModel
 from runtime.providers import model_from_string
-from runtime.sampling import Fail, RunTools, Sampling, Step, Succeed
+from runtime.sampling import Sampling
+from runtime.steps import Fail, RunTools, Step, Succeed
 from tests.contract.provider_server import Answer, playing
 from tests.contract.test_openai_chat_cases import Heard, parsed
 

@@ -38,7 +38,7 @@ async def running(kind: str, *answers: Answer, **given: Any) -> AsyncGenerator[t
     """A supervisor whose agent has a model of this kind, and the provider behind it."""
     async with (
         MockProvider(*answers) as provider,
-        model_of(kind, provider) as model,
+        model_of(kind, provider.environ) as model,
         workshop(model=model, **given) as shop,
     ):
         yield shop, provider

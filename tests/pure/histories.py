@@ -24,8 +24,9 @@ from runtime.canonical import digest_of
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError, ProviderError
 from runtime.gate import judge
-from runtime.sampling import CallModel, Fail, RunTools, Sampling, Stop, Succeed
+from runtime.sampling import Sampling
 from runtime.state_delta import change
+from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
 from runtime.testing import CountingIds
 from runtime.thread import Thread
 from runtime.tools.toolbox import Toolbox, tool

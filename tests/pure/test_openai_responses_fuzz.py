@@ -16,7 +16,8 @@ from runtime.canonical import Json, JsonObject
 from runtime.dialects import DONE
 from runtime.dialects.openai_responses import _EVENTS, OpenAIResponses
 from runtime.errors import ProtocolError, ProviderError
-from runtime.sampling import CallModel, Sampling
+from runtime.sampling import Sampling
+from runtime.steps import CallModel
 
 ANY: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=6),

@@ -13,8 +13,10 @@ from runtime import events as e
 from runtime import samples as s
 from runtime.budget import Budget
 from runtime.errors import ProviderError
-from runtime.sampling import CallModel, Fail, RunTools, Sampling, Stop, Succeed, add_usage
+from runtime.sampling import Sampling
+from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
 from runtime.thread import Thread
+from runtime.usage import add_usage
 
 TARGETS = {"get_time": "server", "confirm": "client"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from runtime import events as e
 from runtime import samples as s
-from runtime.sampling import RunTools
+from runtime.steps import RunTools
 from tests.pure.test_sampling import call, completed, kinds, loop
 
 

@@ -1,0 +1,39 @@
+"""What the routes need of the bridge behind them: a port, so that they do not depend on how it is put together."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agui_bridge.settings import Settings
+from runtime.authority import Principal
+from runtime.supervisor import Supervisor
+
+
+class Host(Protocol):
+    """A bridge, as its routes see it."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings it was made with."""
+        ...
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """The runtime; raises NotStarted before the start."""
+        ...
+
+    def lifespan(self, app: object = None) -> AbstractAsyncContextManager[None]:
+        """Start before, drain and stop after."""
+        ...
+
+    async def principal(self, request: Request) -> Principal:
+        """Who is asking."""
+        ...
+
+    async def handle(self, request: Request, agent: str | None = None) -> Response:
+        """Answer a POST of RunAgentInput."""
+        ...

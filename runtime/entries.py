@@ -1,0 +1,216 @@
+"""Entries: what a thread consists of, each knowing what the model sees of it.
+
+Pure values that the fold fills: a message that somebody said, or the turn of one run with its parts, rounds and calls.
+Which facts fill them is the thread's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from runtime import events as e
+from runtime.canonical import JsonObject
+from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, same_words
+from runtime.parts import REASONING, REFUSAL, TOOL_CALL, Part
+
+LATE_ANSWER = "late_tool_answer"
+NAMELESS = "unnamed"
+
+
+@dataclass(slots=True)
+class Call:
+    """A committed call and what became of it."""
+
+    call_id: str
+    name: str
+    arguments_json: str
+    target: str
+    run_id: str
+    malformed: bool = False
+    opaque: JsonObject | None = None
+    provider: str | None = None
+    begun: bool = False
+    output: FunctionCallOutput | None = None
+    output_kind: str | None = None
+    answered_by: str | None = None
+    """The client's id of the message that answered, if a client did."""
+    error: str | None = None
+    """What the client said went wrong."""
+    answer: Content | None = None
+    """What the client answered, be it too late."""
+    place: int = 0
+    """Where its output stands among those of the thread: outputs are shown in the order in which they came."""
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether the page still owes the answer."""
+        return self.output is None and self.target == "client" and not self.malformed
+
+    def items(self) -> tuple[FunctionCall, FunctionCallOutput | None]:
+        """The call and its output as the model sees them. A call without a name gets one: providers ask for it."""
+        call = FunctionCall(
+            self.call_id, self.name or NAMELESS, self.arguments_json, self.malformed, self.opaque, self.provider
+        )
+        return call, self.output
+
+
+def said_key(id_: str, content: Content) -> str:
+    """Names a message among the entries of all branches: an edited one has its old id and says something else."""
+    return f"{id_}#{same_words(content)[:16]}"
+
+
+@dataclass(slots=True)
+class Said:
+    """A message that no run of ours produced: a user's, or one taken over from a client."""
+
+    id: str
+    role: str
+    content: Content
+    model_visible: bool = True
+    attributes: JsonObject | None = None
+    runtime_role: str | None = None
+    calls: list[Call] = field(default_factory=list[Call])
+    key: str = ""
+    words: str = ""
+    """What it says, as `same_words` compares it."""
+
+    def __post_init__(self) -> None:
+        self.key = said_key(self.id, self.content)
+        self.words = same_words(self.content)
+
+    def items(self) -> Iterator[Item]:
+        """What the model sees of it."""
+        if not self.model_visible:
+            return
+        if self.content or not self.calls:
+            yield Message(self.role, self.content, self.runtime_role)
+        yield from _calls_then_outputs(self.calls)
+
+
+@dataclass(slots=True)
+class Round:
+    """One model call of a turn."""
+
+    number: int
+    provider: str
+    role: str | None = None
+    phase: str | None = None
+    calls: list[Call] = field(default_factory=list[Call])
+
+    @property
+    def committed(self) -> bool:
+        """Whether the round completed, and with it its text."""
+        return self.role is not None
+
+
+@dataclass(slots=True)
+class Turn:
+    """The one assistant message of a run: its parts in order, its rounds, its calls."""
+
+    id: str
+    run_id: str
+    parts: list[Part] = field(default_factory=list[Part])
+    rounds: dict[int, Round] = field(default_factory=dict[int, Round])
+    reasoning: dict[str, e.ReasoningCompleted] = field(default_factory=dict[str, e.ReasoningCompleted])
+    _by_id: dict[str, Part] = field(default_factory=dict[str, Part])
+    _by_call: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def key(self) -> str:
+        """Names the entry among those of all branches."""
+        return self.id
+
+    @property
+    def calls(self) -> list[Call]:
+        """The committed calls, in order."""
+        return [call for round_ in self.rounds.values() for call in round_.calls]
+
+    @property
+    def last_round(self) -> int:
+        """The number of the round that began last; 0 before the first."""
+        return len(self.rounds)
+
+    def content(self) -> list[JsonObject]:
+        """The parts as `message.completed` stores them."""
+        return [part.as_payload() for part in self.parts]
+
+    def parts_of(self, number: int) -> list[Part]:
+        """The parts of one round, in order."""
+        return [part for part in self.parts if part.round == number]
+
+    def items(self) -> Iterator[Item]:
+        """What the model sees of it: per committed round its parts in order, then the outputs in call order."""
+        by_round: dict[int, list[Part]] = {}
+        for part in self.parts:
+            by_round.setdefault(part.round, []).append(part)
+        for number, round_ in self.rounds.items():
+            if not round_.committed:
+                continue
+            calls = {call.call_id: call for call in round_.calls}
+            for part in by_round.get(number, []):
+                yield from self._item(part, round_, calls)
+            unseen = [call for call in round_.calls if call.call_id not in self._by_call]  # without a name, never shown
+            yield from (call.items()[0] for call in unseen)
+            ordered = [call for call in round_.calls if call not in unseen] + unseen if unseen else round_.calls
+            yield from (output for call in ordered if (output := call.output) is not None)
+
+    def _item(self, part: Part, round_: Round, calls: dict[str, Call]) -> Iterator[Item]:
+        if part.kind == TOOL_CALL:
+            if (call := calls.get(part.tool_call_id or "")) is not None:
+                yield call.items()[0]
+        elif part.kind == REASONING:
+            done = self.reasoning.get(part.part_id)
+            if done is not None:
+                yield Reasoning(part.text, done.provider, done.signature, done.encrypted_value, done.opaque)
+        elif part.text:
+            yield Message("assistant", part.text, round_.role, round_.phase, refusal=part.kind == REFUSAL)
+
+    def part(self, part_id: str, kind: str, round_: int, index: int) -> Part:
+        """The part with this id, begun if it is new."""
+        part = self._by_id.get(part_id)
+        if part is None:
+            part = self._by_id[part_id] = Part(part_id, kind, round_, index)
+            self.parts.append(part)
+        return part
+
+    def replace_parts(self, content: Iterable[JsonObject]) -> None:
+        """The whole message, with authority."""
+        self.parts, self._by_id = [], {}
+        for index, payload in enumerate(content):
+            part = self.part(payload["part_id"], payload["kind"], payload["round"], index)
+            part.committed = payload["committed"]
+            part.tool_call_id = payload.get("tool_call_id")
+            part.pieces = [payload["text"]] if payload.get("text") else []
+
+    def round(self, number: int) -> Round:
+        """The round with this number, begun if nothing said so."""
+        return self.rounds.setdefault(number, Round(number, ""))
+
+    def bind_call(self, call_id: str, part_id: str) -> None:
+        """The part in which a call is written."""
+        self._by_call[call_id] = part_id
+
+    def round_of_call(self, call_id: str) -> int:
+        """The round in which a call was written: that of its part, else the last."""
+        part = self._by_id.get(self._by_call.get(call_id, ""))
+        return part.round if part else self.last_round
+
+
+Entry: TypeAlias = Said | Turn
+
+
+def with_error(content: Content, error: str | None) -> Content:
+    """A client's answer as the model sees it: the content, and what went wrong."""
+    if error is None or (isinstance(content, str) and error in content):
+        return content
+    if isinstance(content, str):
+        return f"{content}\n{error}" if content else error
+    return [*content, {"type": "text", "text": error}]
+
+
+def _calls_then_outputs(calls: list[Call]) -> Iterator[Item]:
+    for call in calls:
+        yield call.items()[0]
+    yield from (output for call in calls if (output := call.output) is not None)

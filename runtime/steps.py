@@ -1,0 +1,49 @@
+"""Steps: what the sampling loop asks its engine to do next. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from runtime import events as e
+from runtime.errors import AguiBridgeError
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model; `round` counts from 1."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Judge and execute these committed calls, then say what came of each."""
+
+    calls: list[e.ToolCallCommitted]
+    affordable: int | None = None
+    """How many of them the budget still allows, in order; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """The run is done. `pending` are the frontend calls that wait for the client."""
+
+    pending: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The run failed."""
+
+    error: AguiBridgeError
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A budget is used up: the run is stopped on purpose."""
+
+    reason: str
+
+
+Step: TypeAlias = CallModel | RunTools | Succeed | Fail | Stop
