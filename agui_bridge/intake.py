@@ -8,7 +8,6 @@ one is adopted. What the server has stored wins over what a client says of it: a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -16,13 +15,13 @@ from agui_bridge.alignment import UserAlignment, align_users, match_lines, says_
 from agui_bridge.content import content_in
 from agui_bridge.prelude import differs
 from agui_bridge.run_input import RunInput
+from agui_bridge.told import key_of, seed_of, unanswered, user_fact
 from agui_bridge.transcript import owner_of, transcript
 from runtime import events as e
 from runtime.canonical import Json, JsonObject, canonical, digest
 from runtime.ending import closing_output
-from runtime.entries import LATE_ANSWER, Said, said_key
+from runtime.entries import LATE_ANSWER, Said
 from runtime.items import ToolSpec
-from runtime.open_round import is_object
 from runtime.thread import Thread
 
 ClientState = Literal["replace", "merge", "ignore"]
@@ -136,14 +135,14 @@ class _Intake:
         calls: set[str] = set()
         answered = {m["toolCallId"] for m in self._shown[:new] if m["role"] == "tool"}
         for message in self._shown[:new]:
-            seeded.append(_seed(message, visible=self._is_visible(message, calls)))
+            seeded.append(seed_of(message, visible=self._is_visible(message, calls)))
             for call in seeded[-1].get("tool_calls", []):
                 calls.add(call["id"])
         made: list[JsonObject] = [call for message in seeded for call in message.get("tool_calls", [])]
         if seeded:
             self.facts.append(e.HistorySeeded(seeded))
-        self.facts += [_unanswered(call["id"], call["name"]) for call in made if call["id"] not in answered]
-        self.facts += [_user(message) for message in self._shown[new:]]
+        self.facts += [unanswered(call["id"], call["name"]) for call in made if call["id"] not in answered]
+        self.facts += [user_fact(message) for message in self._shown[new:]]
         return self._last_said() != "assistant"
 
     def _is_visible(self, message: JsonObject, calls: set[str]) -> bool:
@@ -175,7 +174,7 @@ class _Intake:
         open_ids = {call.call_id for call in self._thread.open_calls()} - {a.tool_call_id for a in answers}
         if new:
             self._close_open(open_ids)
-            self.facts += [_user(message) for message in new]
+            self.facts += [user_fact(message) for message in new]
             return True
         return bool(answers) and not open_ids
 
@@ -316,8 +315,8 @@ class _Intake:
                     self._end = key
             elif message["role"] == "user":
                 asked = True
-                self.facts.append(_user(message))
-                self._end = _key(message)
+                self.facts.append(user_fact(message))
+                self._end = key_of(message)
             elif self._is_foreign(message):
                 self._end = self._seed_one(message, None)
         return asked or self._last_said() == "user"
@@ -326,7 +325,7 @@ class _Intake:
         """The key of the entry, of whatever branch, that this message shows."""
         if message["role"] not in ("user", "assistant"):
             return None
-        keys = (_key(message), owner_of(message["id"]))  # a message of its own, or a round of a turn
+        keys = (key_of(message), owner_of(message["id"]))  # a message of its own, or a round of a turn
         return next((key for key in keys if key in self._thread.archive), None)
 
     def _is_foreign(self, message: JsonObject) -> bool:
@@ -338,11 +337,11 @@ class _Intake:
     def _seed_one(self, message: JsonObject, after: str | None) -> str:
         """Take over one foreign message; returns the key of its entry."""
         visible = message["role"] in ("system", "developer") and self._is_visible(message, set())
-        seeded = _seed(message, visible=visible)
+        seeded = seed_of(message, visible=visible)
         if after is not None:
             seeded["after"] = after
         self.facts.append(e.HistorySeeded([seeded]))
-        return _key(message)
+        return key_of(message)
 
     # --- what the page must be told -------------------------------------------------------------------------------
 
@@ -357,54 +356,3 @@ class _Intake:
             if message["role"] != "reasoning" and message["id"] not in self._answers_taken
         )
         return ["messages"] if lacks or wrong else []
-
-
-def _user(message: JsonObject) -> e.MessageCompleted:
-    content = content_in(message["content"])
-    return e.MessageCompleted(
-        message_id=message["id"],
-        role="user",
-        content=content,
-        content_checksum=digest(content),
-        attributes=_attributes(message),
-    )
-
-
-def _key(message: JsonObject) -> str:
-    """The key that the message has as an entry of the thread."""
-    return said_key(message["id"], content_in(message.get("content", "")))
-
-
-def _attributes(message: JsonObject) -> JsonObject | None:
-    """What a client said of a message beyond who said what."""
-    own = ("id", "role", "content", "toolCalls", "toolCallId", "error")
-    return {name: value for name, value in message.items() if name not in own} or None
-
-
-def _seed(message: JsonObject, *, visible: bool) -> JsonObject:
-    seeded: JsonObject = {"id": message["id"], "role": message["role"], "model_visible": visible}
-    if "content" in message:
-        seeded["content"] = content_in(message["content"])
-    if attributes := _attributes(message):
-        seeded["attributes"] = attributes
-    if message["role"] == "tool":
-        seeded["tool_call_id"] = message["toolCallId"]
-        if message.get("error") is not None:
-            seeded["error"] = message["error"]
-    calls: Sequence[JsonObject] = message.get("toolCalls") or []
-    if calls:
-        seeded["tool_calls"] = [
-            {
-                "id": call["id"],
-                "name": call["function"]["name"],
-                "arguments": call["function"]["arguments"] or "{}",
-                "malformed": not is_object(call["function"]["arguments"] or "{}"),
-            }
-            for call in calls
-        ]
-    return seeded
-
-
-def _unanswered(call_id: str, name: str) -> e.ToolCallCompleted:
-    text = "Not answered by the client."
-    return e.ToolCallCompleted(call_id, name, text, digest(text), True, "unanswered")

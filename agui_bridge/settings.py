@@ -10,6 +10,10 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from runtime.resolve import model_names
+
+_MODELS = ", ".join(f"`{name}`" for name in model_names())
+
 
 class Settings(BaseSettings):
     """What can be set. Command line options win over the environment, the environment over these defaults."""

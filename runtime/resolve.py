@@ -20,8 +20,8 @@ def resolve_model(model: Model | str | None) -> Model:
     """
     if model is None:
         raise ConfigurationError(
-            f"This agent has no model: give Agent(model=…), --model or AGUI_BRIDGE_MODEL one of {', '.join(named_models())}, "
-            "or scripted, which needs no key."
+            "This agent has no model. Name one in Agent(model=…), --model or AGUI_BRIDGE_MODEL: "
+            f"{', '.join(named_models())}, or scripted, which needs no key."
         )
     if not isinstance(model, str):
         return model

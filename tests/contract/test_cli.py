@@ -23,6 +23,8 @@ from click.testing import CliRunner
 
 import agui_bridge
 from agui_bridge.cli import main
+from runtime.providers import keys
+from runtime.resolve import model_names
 from tests.wire.sockets import post
 
 PATIENCE_S = 20
@@ -321,6 +323,22 @@ def test_doctor_warns_of_what_is_unsafe(tmp_path: Path, monkeypatch: pytest.Monk
         "models": "warn",
     }
     assert "AGUI_BRIDGE_SYNCHRONOUS=full" in findings["durability"][1]
+
+
+@pytest.mark.parametrize("name", keys())
+def test_doctor_says_which_models_a_key_opens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for other in keys():
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, "x")
+    level, message = examined("--store", "memory:")[1]["models"]
+    assert (level, message) == ("ok", f"{name} is set: --model {' or '.join(keys()[name])} works")
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_the_help_names_every_kind_of_model(command: str):
+    said = CliRunner().invoke(main, [command, "--help"]).output
+    assert all(name in said for name in model_names())
 
 
 def test_doctor_is_content_with_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
