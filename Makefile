@@ -25,7 +25,7 @@ help:
 	@echo "make clean   forget all that was installed and built here"
 
 demo: .make/run
-	@.venv/bin/agui-bridge demo $(DEMO_ARGS)
+	@$(py) -m agui_bridge.cli demo $(DEMO_ARGS)
 
 test: .make/dev node-modules
 	@$(py) -m pytest -n auto $(PYTEST_ARGS)
@@ -61,15 +61,17 @@ node-modules: .make/dev
 
 .make/venv: .make/place scripts/make_venv.sh
 	@sh scripts/make_venv.sh .venv "$(PYTHON)"
-	@$(pip) install --upgrade "pip>=25.1"
 	@touch $@
 
-.make/run: .make/venv pyproject.toml
-	@echo "installing agui-bridge"
-	@$(pip) install --editable .
+# The demo runs from the clone: what it needs is installed, without a build and uncompiled, because that is quick.
+.make/run: .make/venv pyproject.toml scripts/dependencies.py
+	@echo "installing what agui-bridge needs"
+	@$(py) scripts/dependencies.py > .make/requirements.txt
+	@$(pip) install --no-compile -r .make/requirements.txt
 	@touch $@
 
 .make/dev: .make/run
-	@echo "installing the development tools"
-	@$(pip) install --group dev
+	@echo "installing agui-bridge and the development tools"
+	@$(pip) install --upgrade "pip>=25.1"
+	@$(pip) install --editable . --group dev
 	@touch $@

@@ -33,7 +33,7 @@ from runtime.engine import Limits
 from runtime.errors import ConfigurationError
 from runtime.journal import Journal
 from runtime.journal.open import journal_from_url
-from runtime.models import Model
+from runtime.models import Closable, Model
 from runtime.resolve import resolve_model
 from runtime.supervisor import Performer, Supervisor
 
@@ -108,8 +108,7 @@ class Bridge:
             async with self._life:
                 try:
                     if self._users == 1:
-                        await self.drain()
-                        await self._supervisor.stop()
+                        await self._stop()
                 finally:
                     self._users -= 1
 
@@ -119,6 +118,16 @@ class Bridge:
         except BaseException:
             await self._supervisor.stop()
             raise
+
+    async def _stop(self) -> None:
+        try:
+            await self.drain()
+            await self._supervisor.stop()
+        finally:
+            for name, agent in self.agents.items():
+                model = self._supervisor.performers[name].model
+                if model is not agent.model and isinstance(model, Closable):
+                    await model.aclose()  # it was made here, from a name
 
     async def drain(self) -> None:
         """Take no new runs; end those at work within `drain_s` seconds and a moment."""

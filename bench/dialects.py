@@ -172,7 +172,8 @@ def growth(
     dialect: Dialect, begins: Sequence[JsonObject], made: Callable[[str], JsonObject], step: int, turns: int
 ) -> Growth:
     """The cost at both ends of a `LONG` stream in steps of so many bytes."""
-    text = ('{"path": "/tmp/notes.md", "text": "' + "".join(WORDS * 4).replace("\n", "\\n") * LONG)[:LONG]
+    words = "".join(WORDS).replace("\n", "\\n")
+    text = ('{"path": "notes.md", "text": "' + words * (LONG // len(words)))[:LONG]
     chunks = [made(text[at : at + step]) for at in range(0, LONG, step)]
     tenth = max(1, len(chunks) // 10)
     first, middle, last = chunks[1 : 1 + tenth], chunks[1 + tenth : -tenth], chunks[-tenth:]

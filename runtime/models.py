@@ -6,7 +6,7 @@ A model waits (it talks to a provider); what it says is turned into sampling eve
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from runtime.canonical import JsonObject
 from runtime.dialects import Dialect
@@ -31,4 +31,13 @@ class Model(Protocol):
         Raises ProviderError, classified (`code`, `retryable`, `retry_after_s`); never retries by itself.
         Closing the generator ends the request.
         """
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A model that holds connections. Whoever made it closes it."""
+
+    async def aclose(self) -> None:
+        """Let go of the connections that are the model's own, while no stream is open. It may be used again."""
         ...

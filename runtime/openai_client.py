@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Any
 from runtime.canonical import JsonObject
 from runtime.errors import ConfigurationError
 from runtime.provider_stream import chunks_of, is_done, translated
+from runtime.sdk_client import SdkClient
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-def openai_client(given: AsyncOpenAI | None) -> AsyncOpenAI:
+def openai_client(given: AsyncOpenAI | None) -> SdkClient[AsyncOpenAI]:
     """The given client, or one made from the SDK's own variables, without retries of its own.
 
     Raises ConfigurationError if there is no key.
     """
-    from openai import AsyncOpenAI, OpenAIError
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
 
     if given is not None:
-        return given.with_options(max_retries=0)
+        return SdkClient(given.with_options(max_retries=0), None)
     try:
-        return AsyncOpenAI(max_retries=0)
+        made = AsyncOpenAI(max_retries=0)
+        return SdkClient(made, lambda closed: closed.copy(http_client=DefaultAsyncHttpxClient()))
     except OpenAIError as error:
         raise ConfigurationError(
             "The OpenAI client has no key: set OPENAI_API_KEY (any value, if the server at OPENAI_BASE_URL wants none)."

@@ -46,10 +46,14 @@ class OpenAIResponsesModel:
     def stream(self, request: JsonObject) -> AsyncGenerator[JsonObject, None]:
         """One attempt: see `models.Model.stream`. Nothing is read behind the event that ends a response."""
         return streamed(
-            self._client.responses.with_streaming_response.create,
+            self._client.open.responses.with_streaming_response.create,
             request,
             _NAMED,
             connect_timeout_s=self._connect_timeout_s,
             silence_timeout_s=self._silence_timeout_s,
             last=is_last,
         )
+
+    async def aclose(self) -> None:
+        """See `models.Closable.aclose`."""
+        await self._client.aclose()

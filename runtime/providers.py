@@ -53,12 +53,16 @@ class OpenAIChatModel:
     def stream(self, request: JsonObject) -> AsyncGenerator[JsonObject, None]:
         """One attempt: see `models.Model.stream`."""
         return streamed(
-            self._client.chat.completions.with_streaming_response.create,
+            self._client.open.chat.completions.with_streaming_response.create,
             request,
             _NAMED,
             connect_timeout_s=self._connect_timeout_s,
             silence_timeout_s=self._silence_timeout_s,
         )
+
+    async def aclose(self) -> None:
+        """See `models.Closable.aclose`."""
+        await self._client.aclose()
 
 
 def model_from_string(text: str) -> Model:

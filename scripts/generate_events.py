@@ -19,6 +19,7 @@ from scripts.generate_markdown import NOTE, code, one_line, table
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 INTAKE: Final = "agui_bridge/intake.py"
+TOLD: Final = "agui_bridge/told.py"
 SAMPLING: Final = "runtime/sampling.py"
 ENGINE: Final = "runtime/engine.py"
 ENDING: Final = "runtime/ending.py"
@@ -37,7 +38,11 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "round.completed": {SAMPLING: "when the stream ended with evidence"},
     "message.started": {SAMPLING: "before the first round"},
     "message.delta": {SAMPLING: "as the model speaks"},
-    "message.completed": {INTAKE: "what a user said", ENDING: "the assistant's message, before the terminal event"},
+    "message.completed": {
+        TOLD: "what a user said",
+        INTAKE: "an answer that came too late",
+        ENDING: "the assistant's message, before the terminal event",
+    },
     "reasoning.started": {SAMPLING: "as the model thinks"},
     "reasoning.delta": {SAMPLING: "as the model thinks"},
     "reasoning.completed": {SAMPLING: "when the thought ends"},
@@ -47,7 +52,8 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "tool.execution.started": {ENGINE: "committed before the tool is called"},
     "tool.call.completed": {
         SAMPLING: "the tool returned, failed or was refused",
-        INTAKE: "the page answered, or went on without answering",
+        INTAKE: "the page answered",
+        TOLD: "a page showed a call without an answer",
         ENDING: "the run ended before there was a result",
     },
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
@@ -188,7 +194,7 @@ def _constructed(tree: ast.Module) -> Iterator[str]:
             if isinstance(each, ast.Name) and (each.id in imported or each.id in _MAKERS):
                 yield _MAKERS.get(each.id, each.id)
             if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id in modules:
-                yield each.attr
+                yield _MAKERS.get(each.attr, each.attr)
 
 
 # --- what the page says -------------------------------------------------------------------------------------------

@@ -48,4 +48,4 @@ async def model_of(kind: str, environ: Mapping[str, str]) -> AsyncGenerator[Mode
     try:
         yield model
     finally:
-        await model._client.close()
+        await model.aclose()

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from agui_bridge.bridge import Bridge
 from runtime import events as e
 from runtime import samples as s
+from runtime.agent import Agent
 from runtime.canonical import JsonObject
 from runtime.errors import ProviderError
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Reasoning
@@ -24,6 +26,7 @@ from runtime.testing import Line, MockProvider, calls, cut, says
 from runtime.tools.toolbox import tool
 from tests.contract.provider_server import KINDS, PATHS, model_of
 from tests.contract.workshop import Workshop, message_of, only, types, until, workshop
+from tests.serving import ask, serving
 
 USAGE = {"input_tokens": 30, "output_tokens": 9, "total_tokens": 39, "cached_input_tokens": 20}
 
@@ -165,6 +168,39 @@ async def test_a_run_that_is_cancelled_hangs_up(kind: str) -> None:
         await shop.supervisor.cancel(run.run_id, "user")
         assert types(await shop.follow(run))[-1] == "run.cancelled"
         await asyncio.wait_for(provider.client_left.wait(), 5)
+
+
+async def test_a_page_is_served_by_a_provider_that_is_found_by_its_variables(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @tool
+    def get_weather(city: str) -> str:
+        return f"rain in {city}"
+
+    async with MockProvider(calls(("get_weather", '{"city": "Oslo"}')), "It rains in Oslo.") as provider:
+        for name, value in provider.environ.items():
+            monkeypatch.setenv(name, value)
+        async with serving(Agent("assistant", model=f"{kind}:m-1", tools=[get_weather])) as served:
+            answer = await served.run(ask("How is Oslo?"))
+    assert "".join(one.get("delta", "") for one in answer.events if one["type"] == "TEXT_MESSAGE_CONTENT") == (
+        "It rains in Oslo."
+    )
+    assert answer.types[-1] == "RUN_FINISHED"
+    assert "rain in Oslo" in json.dumps(provider.requests[1])
+
+
+async def test_a_bridge_that_is_started_again_asks_again_over_a_connection_of_its_own(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with MockProvider("Once.", "Twice.") as provider:
+        for name, value in provider.environ.items():
+            monkeypatch.setenv(name, value)
+        bridge = Bridge(Agent("assistant", model=f"{kind}:m-1"), store="memory:")
+        for run, word in (("r1", b"Once."), ("r2", b"Twice.")):
+            async with bridge.lifespan():
+                frames = [frame async for frame in bridge.stream(ask("Hi", thread=run, run=run))]
+            assert word in b"".join(frames)
+    assert provider.connections == 2
 
 
 # --- the same script on the wire and without one ------------------------------------------------------------------

@@ -87,6 +87,14 @@ async def test_cancelling_the_reader_closes_the_connection() -> None:
         await asyncio.wait_for(server.client_left.wait(), 5)
 
 
+async def test_a_given_client_stays_open_when_its_model_is_closed() -> None:
+    async with playing(Answer([HELLO, END])) as (_, client):
+        model = OpenAIChatModel("m-1", client=client)
+        await model.aclose()
+        assert not client.is_closed()
+        assert len([chunk async for chunk in model.stream(REQUEST)]) == 2
+
+
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
