@@ -64,8 +64,13 @@ class Desk:
 
         Raises NotFound (no such agent), RunConflict, ThreadBusy, ShuttingDown, StoreError.
         """
-        if agent_id not in self._supervisor.performers:
+        performer = self._supervisor.performers.get(agent_id)
+        if performer is None:
             raise NotFound(f"There is no agent {agent_id!r}.")
+        for name in {tool["name"] for tool in run_input.tools} & set(performer.agent.toolbox.names):
+            log.warning(
+                "thread %s: the page's tool %s has the name of a tool of ours, which wins", run_input.thread_id, name
+            )
         for _ in range(TRIES):
             session, thread = await self._supervisor.open(principal, run_input.thread_id)
             plan = reconcile(run_input, thread, self._policy)
