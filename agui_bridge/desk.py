@@ -104,11 +104,23 @@ class Desk:
             case Conflict(run):
                 raise RunConflict(details={"run_id": run.run_id})
             case Busy(run):
-                if not self._supervisor.is_unread(run.run_id):
-                    raise ThreadBusy(details={"run_id": run.run_id})
-                await self._supervisor.cancel(run.run_id, "superseded", SETTLE_S)
+                return await self._busy(run_input, run, plan)
             case Moved():
                 pass
+        return None
+
+    async def _busy(self, run_input: RunInput, run: RunRecord, plan: Plan) -> Accepted | None:
+        """Another run has the thread: follow it, if nothing new was said; take its place, if nobody reads it; else
+        refuse. A run that nobody performs any more is closed first."""
+        if not self._supervisor.is_at_work(run.run_id):
+            if run.executor_instance_id != self._supervisor.instance_id or not await self._supervisor.close_lost(run):
+                raise ThreadBusy(details={"run_id": run.run_id})
+            return None
+        if not self._supervisor.is_unread(run.run_id):
+            raise ThreadBusy(details={"run_id": run.run_id})
+        if not plan.call_model and not plan.facts:
+            return await self._existing(run_input, run)
+        await self._supervisor.cancel(run.run_id, "superseded", SETTLE_S)
         return None
 
     async def _existing(self, run_input: RunInput, run: RunRecord) -> Accepted:

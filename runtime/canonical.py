@@ -19,6 +19,9 @@ JsonObject: TypeAlias = dict[str, Any]
 
 _SAFE_INTEGER = 2**63 - 1
 
+MAX_DEPTH = 200
+"""How deep a value may nest that the encoder refuses; what lies below (a value within itself, say) becomes null."""
+
 
 def canonical(value: Json) -> bytes:
     """The one JSON text of a value: keys sorted, no spaces, UTF-8. Equal values have equal bytes."""
@@ -43,8 +46,8 @@ def clean(value: object) -> Json:
     """
     try:
         return orjson.loads(orjson.dumps(value, default=_jsonable, option=orjson.OPT_NON_STR_KEYS))
-    except (TypeError, orjson.JSONEncodeError):
-        return _clean_slowly(value)
+    except (TypeError, RecursionError, orjson.JSONEncodeError):
+        return _clean_slowly(value, MAX_DEPTH)
 
 
 def clean_text(text: str) -> str:
@@ -54,7 +57,7 @@ def clean_text(text: str) -> str:
 
 def _jsonable(value: object) -> object:
     dump = getattr(value, "model_dump", None)
-    if callable(dump):
+    if callable(dump) and not isinstance(value, type):
         return dump(mode="json")
     if isinstance(value, (set, frozenset)):
         return sorted(cast("set[Any]", value), key=repr)
@@ -64,10 +67,18 @@ def _jsonable(value: object) -> object:
         return list(cast("Sequence[Any]", value))
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "replace")
-    return str(value)
+    return _words(value)
 
 
-def _clean_slowly(value: object) -> Json:
+def _words(value: object) -> str:
+    """A foreign object in words; one that cannot even say what it is is named by its type."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  whatever foreign code raises here, the value has to become something
+        return f"<{type(value).__name__}>"
+
+
+def _clean_slowly(value: object, depth: int) -> Json:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -76,12 +87,14 @@ def _clean_slowly(value: object) -> Json:
         return value
     if isinstance(value, float):
         return orjson.loads(orjson.dumps(value))
+    if not depth:
+        return None
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        return {clean_text(str(key)): _clean_slowly(item) for key, item in pairs}
+        return {clean_text(_words(key)): _clean_slowly(item, depth - 1) for key, item in pairs}
     if isinstance(value, (list, tuple)):
-        return [_clean_slowly(item) for item in cast("Sequence[object]", value)]
+        return [_clean_slowly(item, depth - 1) for item in cast("Sequence[object]", value)]
     try:
-        return _clean_slowly(orjson.loads(orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS)))
-    except (TypeError, orjson.JSONEncodeError):
-        return _clean_slowly(_jsonable(value))
+        return _clean_slowly(orjson.loads(orjson.dumps(value)), depth - 1)
+    except (TypeError, RecursionError, orjson.JSONEncodeError):
+        return _clean_slowly(_jsonable(value), depth - 1)

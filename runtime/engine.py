@@ -41,6 +41,9 @@ from runtime.tools.toolbox import Tool
 
 log = logging.getLogger("agui_bridge.engine")
 
+MOST_WAIT_S = 60.0
+"""The longest wait that a provider may ask for before a retry; beyond it the round fails: somebody is watching."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -215,12 +218,12 @@ class Engine:
                 return
             except ProviderError as error:
                 self._require_wanted()
-                retry = error.retryable and not self._sampling.has_shown_something
+                wait_s = max(error.retry_after_s or 0.0, self._limits.retry_backoff_s * 2 ** (attempt - 1))
+                retry = error.retryable and not self._sampling.has_shown_something and wait_s <= MOST_WAIT_S
                 if not retry or attempt > self._limits.model_retries:
                     self._sampling.round_failed(error)
                     return
-                backoff = self._limits.retry_backoff_s * 2 ** (attempt - 1)
-                await self._clock.sleep(max(error.retry_after_s or 0.0, backoff))
+                await self._clock.sleep(wait_s)
                 attempt += 1
 
     async def _attempt(self, request: JsonObject, tools: list[ToolSpec], attempt: int) -> None:
@@ -260,7 +263,7 @@ class Engine:
             within = affordable is None or number < affordable
             verdict = judge(call, self._agent.toolbox, self._client_tools, affordable=within)
             tool = self._agent.toolbox.get(call.tool_name)
-            if tool is None or verdict.arguments is None:
+            if tool is None or verdict.arguments is None or not verdict.allowed:
                 self._log.emit(self._sampling.tool_output(call.tool_call_id, verdict.message or "Refused.", "denied"))
             else:
                 allowed.append((call, tool, verdict.arguments))

@@ -34,6 +34,9 @@ from runtime.tools.execute import ThreadLimiter
 
 log = logging.getLogger("agui_bridge.supervisor")
 
+COMMIT_S = 1.0
+"""How long, behind the grace for stopping, a terminal event may take to be committed at shutdown, in seconds."""
+
 THREADS_KEPT = 256
 """How many folds of idle threads stay in memory."""
 
@@ -95,10 +98,11 @@ class Supervisor:
         """Open the journal and close the runs that a crash left behind. Raises what the journal raises."""
         self._draining = self._giving_up = False
         self._idle = asyncio.Event()  # of this event loop: a host may start its bridge again in another
+        self._tool_threads = ThreadLimiter()
         self._threads.clear()
         await self.journal.open()
         for run in await self.journal.active_runs():
-            await self._close_lost(run)
+            await self.close_lost(run)
 
     async def drain(self, patience_s: float) -> None:
         """Begin no new runs; let those at work finish for so long, then give them up as interrupted."""
@@ -107,7 +111,7 @@ class Supervisor:
         self._giving_up = True
         for live in list(self._live.values()):
             live.engine.interrupt("shutdown")
-        await self._until_idle(self._limits.stop_grace_s)
+        await self._until_idle(self._limits.stop_grace_s + COMMIT_S)
 
     async def stop(self) -> None:
         """Let go of the journal. What is still at work now is closed by the next start."""
@@ -275,7 +279,8 @@ class Supervisor:
             if live.grace is not None:
                 live.grace.cancel()
             del self._live[run_id]
-            self._live_threads.pop(thread.thread_id, None)
+            if all(other.run.thread_id != thread.thread_id for other in self._live.values()):
+                self._live_threads.pop(thread.thread_id, None)  # the thread's next run may have begun already
             self.tail.closed(run_id)
             self._look_idle()
             live.over.set()
@@ -300,6 +305,10 @@ class Supervisor:
             except TimeoutError:
                 log.warning("run %s did not stop within %s s", run_id, wait_s)
 
+    def is_at_work(self, run_id: str) -> bool:
+        """Whether the run is performed by this process."""
+        return run_id in self._live
+
     def is_unread(self, run_id: str) -> bool:
         """Whether the run is at work here and nobody reads it: it may be superseded."""
         live = self._live.get(run_id)
@@ -321,9 +330,23 @@ class Supervisor:
 
     # --- closing what was lost ------------------------------------------------------------------------------------
 
-    async def _close_lost(self, run: RunRecord) -> None:
-        """Reconciliation: the executor is gone; say so, and what became of the calls it had begun."""
-        await self._close(run, e.RunInterrupted("executor_lost"))
+    async def close_lost(self, run: RunRecord) -> bool:
+        """Reconciliation: the run's executor is gone; say so, and what became of the calls it had begun.
+
+        Comes to nothing (False) for a run that is at work or beginning here. A thread that cannot be read any more
+        ends bare: one that is damaged must not keep the others from being served.
+        """
+        if run.run_id in self._live or self._beginning:
+            return False
+        lost = e.RunInterrupted("executor_lost")
+        try:
+            await self._close(run, lost)
+        except AguiBridgeError:
+            log.exception("run %s cannot be read; it ends without its message", run.run_id)
+            taken = await self.journal.take_over(run.run_id, self.instance_id)
+            if taken is not None:
+                await self.journal.append(run.run_id, taken.fence, taken.last_seq, [lost], self._clock.now())
+        return True
 
     async def _close_failed(self, run: RunRecord, error: Exception) -> None:
         """The run's facts could not be written: end it with what the journal holds, if that takes it.

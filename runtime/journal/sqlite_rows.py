@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -53,8 +52,9 @@ def session_of(row: sqlite3.Row) -> Session:
     return Session(**{name: row[name] for name in _SESSION_FIELDS})
 
 
-def stored_records(run_id: str, rows: Iterable[sqlite3.Row]) -> list[Record]:
-    """The records of one run from rows of `events_of_run`. Raises StoreError for a payload that cannot be read."""
+def stored_records(run_id: str, cursor: sqlite3.Cursor) -> list[Record]:
+    """The records of one run from `events_of_run`. Raises StoreError for a payload that cannot be read."""
+    rows = cursor.fetchall()  # first: a cursor that an error leaves half read would hold its connection in the past
     return [
         Record(
             run_id,
