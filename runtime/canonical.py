@@ -19,9 +19,6 @@ JsonObject: TypeAlias = dict[str, Any]
 
 _SAFE_INTEGER = 2**63 - 1
 
-MAX_DEPTH = 200
-"""How deep a value may nest that the encoder refuses; what lies below (a value within itself, say) becomes null."""
-
 
 def canonical(value: Json) -> bytes:
     """The one JSON text of a value: keys sorted, no spaces, UTF-8. Equal values have equal bytes."""
@@ -39,15 +36,16 @@ def digest_of(data: bytes) -> str:
 
 
 def clean(value: object) -> Json:
-    """The nearest JSON value of anything a tool or a client may hand over; never raises.
+    """The nearest JSON value of anything a tool or a client may hand over.
 
     NaN and infinities become null, a lone surrogate becomes U+FFFD, bytes are decoded as UTF-8, integers beyond
     64 bits and anything unknown become text, keys become strings, pydantic models and dataclasses become objects.
+    Raises RecursionError for a value that stands within itself or nests too deep, and what a foreign `str()` raises.
     """
     try:
         return orjson.loads(orjson.dumps(value, default=_jsonable, option=orjson.OPT_NON_STR_KEYS))
-    except (TypeError, RecursionError, orjson.JSONEncodeError):
-        return _clean_slowly(value, MAX_DEPTH)
+    except (TypeError, orjson.JSONEncodeError):
+        return _clean_slowly(value)
 
 
 def clean_text(text: str) -> str:
@@ -57,7 +55,7 @@ def clean_text(text: str) -> str:
 
 def _jsonable(value: object) -> object:
     dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
+    if callable(dump):
         return dump(mode="json")
     if isinstance(value, (set, frozenset)):
         return sorted(cast("set[Any]", value), key=repr)
@@ -67,18 +65,10 @@ def _jsonable(value: object) -> object:
         return list(cast("Sequence[Any]", value))
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "replace")
-    return _words(value)
+    return str(value)
 
 
-def _words(value: object) -> str:
-    """A foreign object in words; one that cannot even say what it is is named by its type."""
-    try:
-        return str(value)
-    except Exception:  # noqa: BLE001  whatever foreign code raises here, the value has to become something
-        return f"<{type(value).__name__}>"
-
-
-def _clean_slowly(value: object, depth: int) -> Json:
+def _clean_slowly(value: object) -> Json:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -87,14 +77,12 @@ def _clean_slowly(value: object, depth: int) -> Json:
         return value
     if isinstance(value, float):
         return orjson.loads(orjson.dumps(value))
-    if not depth:
-        return None
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        return {clean_text(_words(key)): _clean_slowly(item, depth - 1) for key, item in pairs}
+        return {clean_text(str(key)): _clean_slowly(item) for key, item in pairs}
     if isinstance(value, (list, tuple)):
-        return [_clean_slowly(item, depth - 1) for item in cast("Sequence[object]", value)]
+        return [_clean_slowly(item) for item in cast("Sequence[object]", value)]
     try:
-        return _clean_slowly(orjson.loads(orjson.dumps(value)), depth - 1)
-    except (TypeError, RecursionError, orjson.JSONEncodeError):
-        return _clean_slowly(_jsonable(value), depth - 1)
+        return _clean_slowly(orjson.loads(orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS)))
+    except (TypeError, orjson.JSONEncodeError):
+        return _clean_slowly(_jsonable(value))

@@ -285,9 +285,9 @@ class Engine:
         if tool.wants_context and kind == "result":
             try:
                 facts = self._state_change(before, context.state)
-            except PatchConflict:
+            except (PatchConflict, RecursionError):
                 result, kind = (
-                    "The shared state changed meanwhile in a way that this call's change does not fit.",
+                    "What this call made of the shared state does not fit into it; the state is as it was.",
                     "error",
                 )
         self._log.emit([*facts, *self._sampling.tool_output(call.tool_call_id, result, kind)])

@@ -131,7 +131,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_named():
 
 
 async def test_a_run_is_cancelled_while_it_waits_to_try_again():
-    down = ProviderError("down", retryable=True, retry_after_s=3600)
+    down = ProviderError("down", retryable=True, retry_after_s=50)
     async with workshop([down], says("never")) as shop:
         run = await shop.begin()
         await until(lambda: shop.clock.sleepers == 1)

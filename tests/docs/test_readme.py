@@ -54,6 +54,7 @@ async def test_the_agent_in_the_readme_can_be_served(tmp_path: Path, monkeypatch
     (name,) = re.findall(r"^# (\w+)\.py$", code, re.MULTILINE)
     (tmp_path / f"{name}.py").write_text(code, "utf-8")
     (target,) = re.findall(r"`agui-bridge serve (\S+)`", text_of("README.md"))
+    sys.modules.pop(name, None)  # another test may have had a module of this name
     try:
         agent = _load(target)
         assert callable(sys.modules[name].app)
