@@ -11,16 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from agui_bridge.alignment import UserAlignment, align_users, match_lines, says_the_same
-from agui_bridge.content import content_in
-from agui_bridge.prelude import differs
+from agui_bridge.alignment import UserAlignment, align_users, match_lines
+from agui_bridge.prelude import differs, must_restate
 from agui_bridge.run_input import RunInput
-from agui_bridge.told import key_of, seed_of, unanswered, user_fact
-from agui_bridge.transcript import owner_of, transcript
+from agui_bridge.told import adopted, answer_fact, key_of, late_fact, seed_of, user_fact
+from agui_bridge.transcript import lines_of, owner_of, transcript
 from runtime import events as e
-from runtime.canonical import Json, JsonObject, canonical, digest
+from runtime.canonical import Json, JsonObject, canonical
 from runtime.ending import closing_output
-from runtime.entries import LATE_ANSWER, Said
+from runtime.entries import Call, Said, Turn
 from runtime.items import ToolSpec
 from runtime.thread import Thread
 
@@ -55,16 +54,13 @@ class Plan:
 
 def reconcile(run_input: RunInput, thread: Thread, policy: IntakePolicy) -> Plan:
     """The plan for this request on this thread."""
-    shown = [message for message in run_input.messages if message["role"] != "activity"]
-    intake = _Intake(shown, thread, policy)
-    if thread.is_empty:
-        if not any(message["role"] in ("user", "assistant", "tool") for message in shown):
-            return Plan(nothing=True, warnings=intake.warnings)
+    intake = _Intake(run_input.messages, thread, policy)
+    if not thread.is_empty:
+        call_model = intake.take(resumed=resumes(run_input))
+    elif intake.last_said():
         call_model = intake.adopt()
     else:
-        call_model = intake.continuation(resumes(run_input))
-        if call_model is None:
-            call_model = intake.alignment()
+        return Plan(nothing=True, warnings=intake.warnings)
     if intake.follow:
         return Plan(follow=True, warnings=intake.warnings)
     state = client_state(run_input.state, thread.state, policy.client_state)
@@ -96,33 +92,47 @@ def client_state(given: Json, ours: Json, rule: ClientState) -> list[e.StateSnap
 
 def client_tools(run_input: RunInput) -> list[ToolSpec]:
     """The frontend tools of a request as a model is told of them; parameters that are no object schema become one."""
-    tools: dict[str, ToolSpec] = {}
-    for tool in run_input.tools:
-        given: Json = tool.get("parameters")
-        nothing: JsonObject = {"type": "object", "properties": {}}
-        schema = cast("JsonObject", given) if isinstance(given, dict) else nothing
-        tools[tool["name"]] = ToolSpec(tool["name"], tool["description"], schema)
-    return list(tools.values())
+    tools = [
+        ToolSpec(tool["name"], tool["description"], _object_schema(tool.get("parameters"))) for tool in run_input.tools
+    ]
+    return list({tool.name: tool for tool in tools}.values())
+
+
+def _object_schema(given: Json) -> JsonObject:
+    schema: JsonObject = cast("JsonObject", given) if isinstance(given, dict) else {}
+    if schema.get("type") == "object" and "properties" in schema:
+        return schema
+    missing: JsonObject = {"type": "object", "properties": {}}
+    return missing if schema.get("type", "object") != "object" else missing | schema
 
 
 class _Intake:
     """One reconciliation at work: collects facts in the order in which they are to be told."""
 
-    def __init__(self, shown: list[JsonObject], thread: Thread, policy: IntakePolicy) -> None:
+    def __init__(self, messages: list[JsonObject], thread: Thread, policy: IntakePolicy) -> None:
         self.facts: list[e.Event] = []
         self.warnings: list[str] = []
         self.follow = False
-        self._shown = shown
         self._thread = thread
         self._policy = policy
+        self._shown = [message for message in messages if message["role"] != "activity"]
         self._lines = transcript(thread)
-        self._matches = match_lines(shown, self._lines)
-        self._kept = len(self._lines)
-        """How many lines of the branch stay."""
-        self._answers_taken: set[str] = set()
-        """The ids of the shown messages that were taken as answers."""
-        self._end = thread.entries[-1].key if thread.entries else None
+        self._matches: list[int | None] = []
+        """Which of our lines the shown messages are that stand before all that is new."""
+        self._branch = {entry.key: entry for entry in thread.entries}
+        """What stays of the branch, or was restored; what these facts add is not in it."""
+        self._end: str | None = thread.entries[-1].key if thread.entries else None
         """The key of the branch's last entry, after the facts so far."""
+        self._taken: set[str] = set()
+        """The ids of the shown messages that these facts take in."""
+
+    def last_said(self) -> str:
+        """The role of the last shown message that somebody said; "" if nobody said anything."""
+        last = self._last()
+        return last["role"] if last else ""
+
+    def _last(self) -> JsonObject | None:
+        return next((m for m in reversed(self._shown) if m["role"] in ("user", "assistant", "tool")), None)
 
     # --- nothing stored -------------------------------------------------------------------------------------------
 
@@ -131,52 +141,62 @@ class _Intake:
         new = len(self._shown)
         while new and self._shown[new - 1]["role"] == "user":
             new -= 1
-        seeded: list[JsonObject] = []
-        calls: set[str] = set()
-        answered = {m["toolCallId"] for m in self._shown[:new] if m["role"] == "tool"}
-        for message in self._shown[:new]:
-            seeded.append(seed_of(message, visible=self._is_visible(message, calls)))
-            for call in seeded[-1].get("tool_calls", []):
-                calls.add(call["id"])
-        made: list[JsonObject] = [call for message in seeded for call in message.get("tool_calls", [])]
-        if seeded:
-            self.facts.append(e.HistorySeeded(seeded))
-        self.facts += [unanswered(call["id"], call["name"]) for call in made if call["id"] not in answered]
-        self.facts += [user_fact(message) for message in self._shown[new:]]
-        return self._last_said() != "assistant"
+        self.facts += adopted(self._shown[:new], self._may_be_visible)
+        self.facts += map(user_fact, self._shown[new:])
+        self._taken.update(message["id"] for message in self._shown)
+        return self.last_said() != "assistant"
 
-    def _is_visible(self, message: JsonObject, calls: set[str]) -> bool:
+    def _may_be_visible(self, message: JsonObject) -> bool:
         role = message["role"]
-        if role == "tool":
-            return message["toolCallId"] in calls
         if role in ("system", "developer") and not self._policy.accept_system_messages:
             self.warnings.append(f"{role} message {message['id']} of the client was not given to the model")
             return False
         return role != "reasoning"
 
-    def _last_said(self) -> str:
-        """The role of the last shown message that somebody said."""
-        said = ("user", "assistant", "tool")
-        return next((m["role"] for m in reversed(self._shown) if m["role"] in said), "")
+    # --- something stored -----------------------------------------------------------------------------------------
+
+    def take(self, *, resumed: bool) -> bool:
+        """Take in what is new; returns whether the model is called."""
+        users = align_users(self._shown, self._thread, self._lines)
+        answers = self._answers()
+        if answers or resumed:
+            return self._continue(answers, users)
+        place = self._place(users.rest)
+        self._match(place)
+        if (older := self._older_answer(place)) is not None:
+            self._close_open()
+            self._cut(self._anchor(older))
+            return self._take_in(older)
+        if not users.shown or (users.matched and users.continues and not users.rest):
+            return self._same_again(users)
+        self._close_open()
+        if users.is_cut and self.last_said() == "user":
+            self._cut(users.stored[users.agreed - 1].key)
+        elif users.matched and not users.continues:
+            self._cut(self._before(users.stored[users.agreed]))
+        return self._take_in(place)
+
+    def _place(self, new: list[JsonObject]) -> int:
+        """Where among the shown messages the first of these stands; behind all of them if there is none."""
+        return next((i for i, message in enumerate(self._shown) if new and message is new[0]), len(self._shown))
+
+    def _match(self, place: int) -> None:
+        """Find out which of our lines the messages before `place` are."""
+        self._matches = match_lines(self._shown[:place], self._lines)
 
     # --- an answer to something open ------------------------------------------------------------------------------
 
-    def continuation(self, resumed: bool) -> bool | None:
-        """Whether the model is called, if the request answers something open; None if it does not."""
-        answers = self._answers()
-        if not answers and not resumed:
-            return None
+    def _continue(self, answers: list[e.ToolCallCompleted], users: UserAlignment) -> bool:
         self.facts += answers
-        self._late_answers()
-        users = align_users(self._shown, self._thread)
-        known = self._thread.user_ids
-        new = [m for m in users.rest if m["id"] not in known] if users.matched else users.shown
-        open_ids = {call.call_id for call in self._thread.open_calls()} - {a.tool_call_id for a in answers}
+        new = [m for m in users.rest if not users.matched or m["id"] not in self._thread.user_ids]
+        place = self._place(new)
+        self._match(place)
+        answered = {answer.tool_call_id for answer in answers}
+        open_calls = [call for call in self._thread.open_calls() if call.call_id not in answered]
         if new:
-            self._close_open(open_ids)
-            self.facts += [user_fact(message) for message in new]
-            return True
-        return bool(answers) and not open_ids
+            self._close(open_calls)
+        self._take_in(place, new)
+        return bool(new) or (bool(answers) and not open_calls)
 
     def _answers(self) -> list[e.ToolCallCompleted]:
         waiting = {call.call_id: call for call in self._thread.open_calls()}
@@ -184,175 +204,173 @@ class _Intake:
         for message in self._shown:
             call = waiting.pop(message["toolCallId"], None) if message["role"] == "tool" else None
             if call is not None:
-                content, error = content_in(message["content"]), message.get("error")
-                self._answers_taken.add(message["id"])
-                answers.append(
-                    e.ToolCallCompleted(
-                        tool_call_id=call.call_id,
-                        tool_name=call.name,
-                        result=content,
-                        result_checksum=digest(content),
-                        is_error=error is not None,
-                        kind="client",
-                        message_id=message["id"],
-                        error=error,
-                    )
-                )
+                self._taken.add(message["id"])
+                answers.append(answer_fact(message, call.name))
         return answers
 
     def _late_answers(self) -> None:
         """Answers to calls that were closed without one: the model sees them before the next user message."""
+        ours: set[str] | None = None
         for message in self._shown:
             call = self._thread.calls.get(message["toolCallId"]) if message["role"] == "tool" else None
-            if call is not None and call.output_kind == "unanswered" and call.answered_by is None:
-                content = content_in(message["content"])
-                self._answers_taken.add(message["id"])
-                self.facts.append(
-                    e.MessageCompleted(
-                        message_id=message["id"],
-                        role="user",
-                        content=content,
-                        content_checksum=digest(content),
-                        runtime_role=LATE_ANSWER,
-                        attributes={"tool_call_id": call.call_id},
-                    )
-                )
+            if call is None or call.output_kind != "unanswered":
+                continue
+            ours = {call.call_id for entry in self._branch.values() for call in entry.calls} if ours is None else ours
+            if call.call_id not in ours:
+                continue
+            if call.late is not None:
+                self._restore(call.late)
+            elif call.answered_by is None:
+                self._taken.add(message["id"])
+                self.facts.append(late_fact(message))
+                self._end = key_of(message)
 
-    def _close_open(self, call_ids: set[str]) -> None:
-        self.facts += [
-            closing_output(call, "unanswered") for call in self._thread.open_calls() if call.call_id in call_ids
-        ]
+    def _close_open(self) -> None:
+        self._close(self._thread.open_calls())
+
+    def _close(self, calls: list[Call]) -> None:
+        self.facts += [closing_output(call, "unanswered") for call in calls]
 
     # --- where the histories part ---------------------------------------------------------------------------------
 
-    def alignment(self) -> bool:
-        """Whether the model is called, after what is new was taken in."""
-        self._late_answers()
-        users = align_users(self._shown, self._thread)
-        if not users.shown:
-            return self._goes_on() if self._last_said() == "tool" else False
-        if not users.matched or users.continues:
-            if users.rest:
-                self._close_open({call.call_id for call in self._thread.open_calls()})
-                return self._take_in(from_=self._place(users.rest[0]))
-            self._take_in(from_=len(self._shown))
-            return self._same_again(users)
-        return self._fork(users)
-
     def _same_again(self, users: UserAlignment) -> bool:
         """Everything shown is stored, and everything stored is shown."""
-        last = self._last_said()
-        if last == "tool":
-            return self._goes_on()
-        if last != "user":
-            return False
-        run = self._thread.last_run
-        if run is not None and run.status == "running":
+        last, run = self.last_said(), self._thread.last_run
+        if run is not None and run.status == "running" and self._waits_for(run.run_id):
             self.follow = True
             return False
-        self._regenerate(users.stored[-1])
-        return True
+        if last == "user" and users.shown:
+            self._close_open()
+            self._cut(users.stored[-1].key)
+        if users.matched:
+            self._take_in(len(self._shown))
+        else:
+            self._late_answers()
+        broke_off = run is not None and run.status in ("failed", "cancelled", "interrupted")
+        return last == "user" or (last == "tool" and broke_off)
 
-    def _goes_on(self) -> bool:
-        """Whether a run that broke off behind a tool's result is taken up again."""
-        run = self._thread.last_run
-        return run is not None and run.status in ("failed", "cancelled", "interrupted")
+    def _waits_for(self, run_id: str) -> bool:
+        """Whether the last that is shown is what this run answers: a user's message, or the result of a call of a run
+        before it."""
+        last = self._last() or {"role": ""}
+        call = self._thread.calls.get(last["toolCallId"]) if last["role"] == "tool" else None
+        answered_before = call is not None and call.answered_by is not None and call.run_id != run_id
+        return last["role"] == "user" or answered_before
 
-    def _regenerate(self, asked: Said) -> None:
-        self._close_open({call.call_id for call in self._thread.open_calls()})
-        if self._thread.entries[-1] is not asked:
-            self._cut(asked.key)
+    def _older_answer(self, place: int) -> int | None:
+        """The first shown answer before `place` that only an older branch has: there the page went another way."""
+        for index, message in enumerate(self._shown[:place]):
+            key = self._archived(message) if message["role"] in ("assistant", "reasoning") else None
+            if key is not None and key not in self._branch and self._anchor(index) is not None:
+                return index
+        return None
 
-    def _fork(self, users: UserAlignment) -> bool:
-        """The page shows a history that parts from ours: go on from there, with what it shows."""
-        self._close_open({call.call_id for call in self._thread.open_calls()})
-        if users.is_cut:
-            if self._last_said() == "user":
-                self._cut(users.stored[users.agreed - 1].key)
-                return True
-            self._cut(self._before(users.stored[users.agreed]))
-            return False
-        self._cut(self._before(users.stored[users.agreed]))
-        return self._take_in(from_=self._place(users.rest[0]))
+    def _anchor(self, place: int) -> str | None:
+        """The key of the last entry of the branch that is shown before `place`."""
+        line = next((m for m in reversed(self._matches[:place]) if m is not None), None)
+        return None if line is None else self._lines[line].entry
 
     def _before(self, said: Said) -> str | None:
         """The key of the entry before this one in the branch."""
-        index = next(index for index, entry in enumerate(self._thread.entries) if entry is said)
-        return self._thread.entries[index - 1].key if index else None
+        keys = list(self._branch)
+        index = keys.index(said.key)
+        return keys[index - 1] if index else None
 
     def _cut(self, keep: str | None) -> None:
-        self.facts.append(e.HistoryForked(keep, []))
-        keys = [entry.key for entry in self._thread.entries]
-        staying = set(keys[: keys.index(keep) + 1]) if keep is not None else set[str]()
-        self._kept = sum(line.entry in staying for line in self._lines)
-        self._end = keep
+        if keep != self._end:
+            self.facts.append(e.HistoryForked(keep, []))
+            keys = list(self._branch)
+            self._branch = {key: self._branch[key] for key in keys[: keys.index(keep) + 1 if keep is not None else 0]}
+            self._end = keep
 
-    def _place(self, message: JsonObject) -> int:
-        return next(index for index, shown in enumerate(self._shown) if shown is message)
+    def _restore(self, key: str) -> None:
+        """Put an entry of an older branch behind the branch's end, unless it is there."""
+        if key in self._branch or key not in self._thread.archive:
+            return
+        last = self.facts[-1] if self.facts else None
+        if isinstance(last, e.HistoryForked):
+            last.restored.append(key)
+        else:
+            self.facts.append(e.HistoryForked(self._end, [key]))
+        self._branch[key] = self._thread.archive[key]
+        self._end = key
 
     # --- taking in ------------------------------------------------------------------------------------------------
 
-    def _take_in(self, from_: int) -> bool:
+    def _take_in(self, from_: int, new: list[JsonObject] | None = None) -> bool:
         """Tell what the page shows beyond ours: foreign messages at their place, and all that stands behind `from_`,
-        restored from older branches where we know it, new where we do not.
+        restored from older branches where we know it, new where we do not. With `new`, only these are taken in as
+        user messages, and nothing is restored.
 
         Returns whether that leaves somebody waiting for an answer.
         """
         after = ""
-        for index, message in enumerate(self._shown[:from_]):
-            line = self._matches[index]
-            if line is not None and line < self._kept:
-                after = self._lines[line].entry
+        for message, line in zip(self._shown[:from_], self._matches, strict=False):
+            if line is not None:
+                after = self._lines[line].entry if self._lines[line].entry in self._branch else after
             elif self._is_foreign(message):
-                after = self._seed_one(message, after)
+                after = self._seed_foreign(message, after)
+        wanted = None if new is None else {message["id"] for message in new}
         asked = False
-        staying = {line.entry for line in self._lines[: self._kept]}
         for message in self._shown[from_:]:
-            if (key := self._archived(message)) is not None:
-                if key not in staying:
-                    staying.add(key)
-                    self.facts.append(e.HistoryForked(self._end, [key]))
-                    self._end = key
-            elif message["role"] == "user":
+            key = self._archived(message)
+            if key is not None and wanted is None:
+                self._restore(key)
+            elif message["role"] == "user" and (wanted is None or message["id"] in wanted):
+                if not asked:
+                    self._late_answers()
                 asked = True
                 self.facts.append(user_fact(message))
+                self._taken.add(message["id"])
                 self._end = key_of(message)
-            elif self._is_foreign(message):
-                self._end = self._seed_one(message, None)
-        return asked or self._last_said() == "user"
+            elif key is None and self._is_foreign(message):
+                self._seed_foreign(message, self._end)
+        if not asked:
+            self._late_answers()
+        return asked or self.last_said() == "user"
 
     def _archived(self, message: JsonObject) -> str | None:
         """The key of the entry, of whatever branch, that this message shows."""
-        if message["role"] not in ("user", "assistant"):
-            return None
-        keys = (key_of(message), owner_of(message["id"]))  # a message of its own, or a round of a turn
-        return next((key for key in keys if key in self._thread.archive), None)
+        if message["role"] == "tool" and self._thread.owns(message["toolCallId"]):
+            return None  # it comes with its call
+        key = key_of(message)
+        return key if key in self._thread.archive else self._turn(message)
+
+    def _turn(self, message: JsonObject) -> str | None:
+        """The key of the turn, of whatever branch, of which this message shows something."""
+        turn = owner_of(message["id"]) if message["role"] in ("assistant", "reasoning") else ""
+        return turn if isinstance(self._thread.archive.get(turn), Turn) else None
 
     def _is_foreign(self, message: JsonObject) -> bool:
-        role = message["role"]
-        if role == "tool":
-            return message["toolCallId"] not in self._thread.calls
-        return role in ("assistant", "system", "developer")
+        match message["role"]:
+            case "tool":
+                return not self._thread.owns(message["toolCallId"])
+            case "assistant":
+                return self._turn(message) is None
+            case role:
+                return role in ("system", "developer")
 
-    def _seed_one(self, message: JsonObject, after: str | None) -> str:
-        """Take over one foreign message; returns the key of its entry."""
-        visible = message["role"] in ("system", "developer") and self._is_visible(message, set())
+    def _seed_foreign(self, message: JsonObject, after: str | None) -> str:
+        """Take over one foreign message, behind the entry with the key `after`; returns the key of its own."""
+        key = key_of(message)
+        visible = message["role"] in ("system", "developer") and self._may_be_visible(message)
         seeded = seed_of(message, visible=visible)
-        if after is not None:
+        if after == self._end:
+            self._end = key
+        else:
             seeded["after"] = after
-        self.facts.append(e.HistorySeeded([seeded]))
-        return key_of(message)
+        if self.facts and isinstance(last := self.facts[-1], e.HistorySeeded):
+            last.messages.append(seeded)
+        else:
+            self.facts.append(e.HistorySeeded([seeded]))
+        self._taken.add(message["id"])
+        return key
 
     # --- what the page must be told -------------------------------------------------------------------------------
 
     def snapshots(self) -> list[str]:
         """`["messages"]` if the page lacks something of ours, or shows what is not ours."""
-        known = {index for index in self._matches if index is not None}
-        lacks = any(i not in known and self._lines[i].role != "reasoning" for i in range(self._kept))
-        wrong = any(
-            (index is None and message["role"] == "tool" and message["toolCallId"] in self._thread.calls)
-            or (index is not None and not says_the_same(message, self._lines[index].message))
-            for message, index in zip(self._shown, self._matches, strict=True)
-            if message["role"] != "reasoning" and message["id"] not in self._answers_taken
-        )
-        return ["messages"] if lacks or wrong else []
+        shown = [message for message in self._shown if message["id"] not in self._taken]
+        changed = any(isinstance(fact, e.HistoryForked) for fact in self.facts)
+        lines = lines_of(self._branch.values()) if changed else self._lines
+        return ["messages"] if must_restate(self._thread, lines, shown, match_lines(shown, lines)) else []

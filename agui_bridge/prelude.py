@@ -8,6 +8,7 @@ A message that the page shows under an id of its own keeps that id in this strea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -18,6 +19,10 @@ from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import Json, JsonObject, canonical
 from runtime.thread import Thread
+
+_NO_THOUGHT: JsonObject = {"id": "agui-bridge-no-thought", "role": "reasoning", "content": ""}
+"""Stands for no reasoning in a first snapshot: without any, a stock client keeps what it shows of that role where it
+is. The second snapshot takes it away again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +39,11 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
     `run_id` is the run whose stream this opens: what it says is streamed, not restated.
     """
     lines = transcript(thread, without_run=run_id)
-    shown = [message for message in messages if message["role"] not in ("activity", "reasoning")]
+    shown = [message for message in messages if message["role"] != "activity"]
     matches = match_lines(shown, lines)
     base = _named_as_shown(lines, shown, matches)
-    events = [agui.messages_snapshot(part) for part in _snapshots(thread, lines, shown, matches, base)]
-    events += state_prelude(thread.state, believed_state)
-    return Prelude(events, base)
+    parts = _snapshots(base, matches) if must_restate(thread, lines, shown, matches) else []
+    return Prelude([*map(agui.messages_snapshot, parts), *state_prelude(thread.state, believed_state)], base)
 
 
 def state_prelude(state: Json, believed: Json) -> list[AguiEvent]:
@@ -54,7 +58,33 @@ def differs(state: Json, believed: Json) -> bool:
     return canonical(state) != canonical({} if believed is None else believed)
 
 
-def _named_as_shown(lines: list[Line], shown: list[JsonObject], matches: list[int | None]) -> list[JsonObject]:
+def must_restate(
+    thread: Thread, lines: Sequence[Line], shown: Sequence[JsonObject], matches: Sequence[int | None]
+) -> bool:
+    """Whether a page must be told the messages again: it lacks one of `lines`, shows one with another content, or
+    shows an answer to a call of ours that is none. `matches` says which line each shown message is.
+
+    Reasoning is no reason: many pages keep none. Nor is the place of a message, for a page may have put an answer of
+    its own elsewhere.
+    """
+    due = sum(line.role != "reasoning" for line in lines)
+    found = 0
+    for message, index in zip(shown, matches, strict=True):
+        if message["role"] == "reasoning":
+            continue
+        if index is None:
+            if message["role"] == "tool" and thread.owns(message["toolCallId"]):
+                return True
+        elif says_the_same(message, lines[index].message):
+            found += 1
+        else:
+            return True
+    return found != due
+
+
+def _named_as_shown(
+    lines: Sequence[Line], shown: Sequence[JsonObject], matches: Sequence[int | None]
+) -> list[JsonObject]:
     named = [line.message for line in lines]
     for message, index in zip(shown, matches, strict=True):
         if index is not None and message["id"] != named[index]["id"]:
@@ -62,34 +92,15 @@ def _named_as_shown(lines: list[Line], shown: list[JsonObject], matches: list[in
     return named
 
 
-def _snapshots(
-    thread: Thread,
-    lines: list[Line],
-    shown: list[JsonObject],
-    matches: list[int | None],
-    base: list[JsonObject],
-) -> list[list[JsonObject]]:
-    due = [index for index, line in enumerate(lines) if line.role != "reasoning"]
+def _snapshots(base: list[JsonObject], matches: Sequence[int | None]) -> list[list[JsonObject]]:
+    """What to send so that a page that shows these of our messages ends with all of them, in our order."""
     found = [index for index in matches if index is not None]
-    if sorted(found) == due:  # everything is there; a page may have put an answer of its own elsewhere
-        return [base] if _shows_what_is_not_ours(thread, lines, shown, matches) else []
-    agreed = 0
-    while agreed < min(len(due), len(found)) and due[agreed] == found[agreed]:
-        agreed += 1
-    if agreed == len(found):
+    common = next((place for place, index in enumerate(found) if place != index), len(found))
+    if common == len(found):
         return [base]
-    common = due[agreed] if agreed < len(due) else len(lines)
-    return [base[:common], base]
-
-
-def _shows_what_is_not_ours(
-    thread: Thread, lines: list[Line], shown: list[JsonObject], matches: list[int | None]
-) -> bool:
-    """Whether the page shows another content under a message of ours, or an answer to a call of ours."""
-    for message, index in zip(shown, matches, strict=True):
-        if index is None:
-            if message["role"] == "tool" and message["toolCallId"] in thread.calls:
-                return True
-        elif not says_the_same(message, lines[index].message):
-            return True
-    return False
+    beginning = base[:common]
+    if not any(message["role"] == "reasoning" for message in beginning) and any(
+        base[index]["role"] == "reasoning" for index in found[common:]
+    ):
+        beginning = [*beginning, _NO_THOUGHT]
+    return [beginning, base]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agui_bridge.content import content_out
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
-from runtime.entries import LATE_ANSWER, Call, Said, Turn
+from runtime.entries import LATE_ANSWER, Call, Entry, Said, Turn
 from runtime.items import WORKING
 from runtime.parts import REASONING, TOOL_CALL, Part
 from runtime.thread import Thread
@@ -72,12 +72,15 @@ class Line:
 
 def transcript(thread: Thread, without_run: str | None = None) -> list[Line]:
     """All messages of the branch, in the order in which a page holds them; the turn of `without_run` is left out."""
+    return lines_of(entry for entry in thread.entries if isinstance(entry, Said) or entry.run_id != without_run)
+
+
+def lines_of(entries: Iterable[Entry]) -> list[Line]:
+    """All messages of these entries."""
     lines: list[Line] = []
-    for entry in thread.entries:
-        if isinstance(entry, Said):
-            lines += (Line(message, entry.key) for message in _said(entry))
-        elif entry.run_id != without_run:
-            lines += (Line(message, entry.key) for message in turn_messages(entry))
+    for entry in entries:
+        messages = _said(entry) if isinstance(entry, Said) else turn_messages(entry)
+        lines += (Line(message, entry.key) for message in messages)
     return lines
 
 
@@ -95,8 +98,12 @@ def _said(said: Said) -> Iterator[AguiEvent]:
 
 def turn_messages(turn: Turn) -> Iterator[JsonObject]:
     """The messages of one run: per round what a stock client has built from its stream."""
+    parts: dict[int, list[Part]] = {number: [] for number in turn.rounds}
+    for part in turn.parts:
+        if part.round in parts:
+            parts[part.round].append(part)
     for number in turn.rounds:
-        yield from _round(turn, number, turn.parts_of(number))
+        yield from _round(turn, number, parts[number])
 
 
 def _round(turn: Turn, number: int, parts: list[Part]) -> Iterator[JsonObject]:

@@ -40,6 +40,8 @@ class Call:
     """What the client said went wrong."""
     answer: Content | None = None
     """What the client answered, be it too late."""
+    late: str | None = None
+    """The key of the entry that tells the model of an answer that came too late."""
     place: int = 0
     """Where its output stands among those of the thread: outputs are shown in the order in which they came."""
 
@@ -79,6 +81,11 @@ class Said:
     def __post_init__(self) -> None:
         self.key = said_key(self.id, self.content)
         self.words = same_words(self.content)
+
+    @property
+    def is_users(self) -> bool:
+        """Whether a user said it in the conversation: a late answer of a page is for the model alone."""
+        return self.role == "user" and self.runtime_role != LATE_ANSWER
 
     def items(self) -> Iterator[Item]:
         """What the model sees of it."""
@@ -135,10 +142,6 @@ class Turn:
     def content(self) -> list[JsonObject]:
         """The parts as `message.completed` stores them."""
         return [part.as_payload() for part in self.parts]
-
-    def parts_of(self, number: int) -> list[Part]:
-        """The parts of one round, in order."""
-        return [part for part in self.parts if part.round == number]
 
     def items(self) -> Iterator[Item]:
         """What the model sees of it: per committed round its parts in order, then the outputs in call order."""

@@ -42,11 +42,18 @@ def diff(before: Json, after: Json) -> list[JsonObject]:
 def apply(document: Json, operations: Sequence[Mapping[str, Json]], *, in_place: bool = False) -> Json:
     """The state after the operations. Raises PatchConflict when one does not apply.
 
-    The document is copied first, which costs time with its size. With `in_place` it is changed itself: use the
-    result, because a new root replaces it, and discard it after PatchConflict, because earlier operations stay.
+    What they change is copied, the rest is shared with the document, which stays as it is. With `in_place` it is
+    changed itself: use the result, because a new root replaces it, and discard it after PatchConflict, because earlier
+    operations stay.
     """
+    copied: dict[int, Json] = {}
     try:
-        return jsonpatch.apply_patch(document, operations, in_place=in_place)
+        for operation in operations:
+            if not in_place:
+                for member in ("from", "path"):
+                    document = _with_own_path(document, operation.get(member), copied)
+            document = jsonpatch.apply_patch(document, [operation], in_place=True)
+        return document
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
         raise PatchConflict(details={"reason": str(error)}) from error
 
@@ -82,6 +89,40 @@ def merge(before: Json, theirs: Json, mine: Json) -> Json:
     if _same(theirs, mine):
         return mine
     raise PatchConflict(details={"reason": "both changes are of the same value"})
+
+
+def _with_own_path(document: Json, path: Json, copied: dict[int, Json]) -> Json:
+    """The document with the containers on the way to `path` copied, so that they may be changed; those in `copied` are
+    already. A path that leads nowhere is left to whoever applies it."""
+    tokens: list[str] = path.split("/")[1:] if isinstance(path, str) else []
+    if not tokens:
+        return document
+    root = parent = _own(document, copied)
+    for token in tokens[:-1]:
+        key = _key_in(parent, token)
+        if key is None:
+            break
+        parent[key] = parent = _own(parent[key], copied)
+    return root
+
+
+def _own(value: Json, copied: dict[int, Json]) -> Json:
+    if value.__class__ not in (dict, list) or id(value) in copied:
+        return value
+    own: Json = value.copy()
+    copied[id(own)] = own
+    return own
+
+
+def _key_in(container: Json, token: str) -> str | int | None:
+    """The key or index that a token of a path names, if it is there."""
+    if isinstance(container, dict):
+        name = token.replace("~1", "/").replace("~0", "~")
+        return name if name in container else None
+    if isinstance(container, list) and token.isascii() and token.isdigit():
+        index = int(token)
+        return index if index < len(cast("list[Json]", container)) else None
+    return None
 
 
 def _merge_objects(before: JsonObject, theirs: JsonObject, mine: JsonObject) -> JsonObject:

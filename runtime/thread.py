@@ -22,6 +22,9 @@ from runtime.items import FunctionCallOutput, Item, text_of
 from runtime.parts import REASONING, TEXT, TOOL_CALL
 from runtime.state_delta import apply
 
+ELSEWHERE = "elsewhere"
+"""The target of a call in a message that is not the model's: nobody here answers it."""
+
 
 @dataclass(slots=True)
 class RunNote:
@@ -58,17 +61,18 @@ class Thread:
         """The model's history."""
         return [item for entry in self.entries for item in entry.items()]
 
-    def users(self, start: int = 0) -> list[Said]:
-        """The user messages of the branch from its entry `start` on, in order."""
-        return [
-            entry
-            for entry in self.entries[start:]
-            if isinstance(entry, Said) and entry.role == "user" and entry.runtime_role != LATE_ANSWER
-        ]
+    def users(self) -> list[Said]:
+        """The user messages of the branch, in order."""
+        return [entry for entry in self.entries if isinstance(entry, Said) and entry.is_users]
 
     def open_calls(self) -> list[Call]:
         """The calls of the branch that the page still owes an answer, in order."""
         return [call for entry in self.entries for call in entry.calls if call.waits_for_client]
+
+    def owns(self, call_id: str) -> bool:
+        """Whether this is a call of the thread's own, and not one that only somebody's foreign message shows."""
+        call = self.calls.get(call_id)
+        return call is not None and call.target != ELSEWHERE
 
     @property
     def is_empty(self) -> bool:
@@ -177,7 +181,7 @@ class Thread:
         if event.runtime_role == LATE_ANSWER:
             call = self.calls.get((event.attributes or {}).get("tool_call_id", ""))
             if call is not None:
-                call.answer, call.answered_by = event.content, event.message_id
+                call.answer, call.answered_by, call.late = event.content, event.message_id, said.key
                 said.content = (
                     f"Late answer of the client's tool {call.name} ({call.call_id}): {text_of(event.content)}"
                 )
@@ -197,16 +201,20 @@ class Thread:
                 self._insert(self._seeded_entry(run_id, payload), payload.get("after"))
 
     def _seeded_entry(self, run_id: str, payload: JsonObject) -> Said:
+        visible = payload["model_visible"]
+        target = "nobody" if visible else ELSEWHERE
         calls = [
-            Call(call["id"], call["name"], call["arguments"], "nobody", run_id, call.get("malformed", False))
+            Call(call["id"], call["name"], call["arguments"], target, run_id, call.get("malformed", False))
             for call in payload.get("tool_calls", [])
         ]
-        self.calls.update((call.call_id, call) for call in calls)
+        for call in calls:
+            if visible or not self.owns(call.call_id):  # a foreign message never takes the place of a call of ours
+                self.calls[call.call_id] = call
         return Said(
             payload["id"],
             payload["role"],
             payload.get("content", ""),
-            payload["model_visible"],
+            visible,
             payload.get("attributes"),
             calls=calls,
         )
