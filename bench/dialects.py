@@ -21,6 +21,7 @@ import orjson
 from runtime.budget import Budget
 from runtime.canonical import JsonObject
 from runtime.dialects import Decoder, Dialect
+from runtime.dialects.anthropic import Anthropic
 from runtime.dialects.openai_chat import OpenAIChat
 from runtime.dialects.openai_responses import OpenAIResponses
 from runtime.sampling import Sampling
@@ -83,7 +84,28 @@ def responses() -> Wire:
     )
 
 
-WIRES: dict[str, Callable[[], Wire]] = {"openai-chat": chat, "openai-responses": responses}
+def messages() -> Wire:
+    def started(block: JsonObject) -> list[JsonObject]:
+        message: JsonObject = {"id": "msg_0123456789abcdef", "type": "message", "role": "assistant", "content": []}
+        usage = {"input_tokens": 9, "output_tokens": 1}
+        return [
+            {"type": "message_start", "message": {**message, "usage": usage}},
+            {"type": "content_block_start", "index": 0, "content_block": block},
+        ]
+
+    def delta(piece: JsonObject) -> JsonObject:
+        return {"type": "content_block_delta", "index": 0, "delta": piece}
+
+    return Wire(
+        Anthropic(),
+        started({"type": "text", "text": ""}),
+        lambda text: delta({"type": "text_delta", "text": text}),
+        started({"type": "tool_use", "id": "toolu_0123456789abcdef", "name": "write_file", "input": {}}),
+        lambda text: delta({"type": "input_json_delta", "partial_json": text}),
+    )
+
+
+WIRES: dict[str, Callable[[], Wire]] = {"openai-chat": chat, "openai-responses": responses, "anthropic": messages}
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------

@@ -36,14 +36,18 @@ class OpenRound:
     phase: str | None = None
 
 
-def why_not(round_: OpenRound, finish: str) -> AguiBridgeError | None:
-    """Why this round does not commit, in the order in which the reasons count."""
+def why_not(round_: OpenRound, finish: str, explanation: str | None = None) -> AguiBridgeError | None:
+    """Why this round does not commit, in the order in which the reasons count.
+
+    `explanation` is the provider's own, if it gave one.
+    """
     if finish == "content_filter":
         return ProviderError("The provider's content filter stopped the answer.", code="content_filter")
     if finish == "length" and round_.calls:
         return ProviderError("The answer was cut by its length limit within a tool call.", code="output_truncated")
     if finish == "refusal" and not round_.refused:
-        return ProviderError("The model refused to answer.", code="refusal")
+        said = f"The model refused to answer: {explanation}" if explanation else "The model refused to answer."
+        return ProviderError(said, code="refusal")
     if round_.uncovered_text:
         return ProtocolError("The provider streamed text but never completed the message.")
     if any(call.committed is None for call in round_.calls.values()):

@@ -7,12 +7,12 @@ is imported when the first model is made, because that takes most of a second.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from runtime import provider_stream
 from runtime.canonical import JsonObject
 from runtime.errors import ConfigurationError
-from runtime.provider_stream import chunks_of, is_done, translated
+from runtime.provider_stream import is_done
 from runtime.sdk_client import SdkClient
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def openai_client(given: AsyncOpenAI | None) -> SdkClient[AsyncOpenAI]:
         ) from error
 
 
-async def streamed(
-    create: Any,
+def streamed(
+    create: Callable[..., Any],
     request: JsonObject,
     known: frozenset[str],
     *,
@@ -46,21 +46,15 @@ async def streamed(
     silence_timeout_s: float,
     last: Callable[[JsonObject], bool] = is_done,
 ) -> AsyncGenerator[JsonObject, None]:
-    """The chunks that come of one `with_streaming_response.create` of the SDK: see `models.Model.stream`.
-
-    Only the `known` members are given to the SDK by name. Whatever it does not know goes into the body all the same:
-    servers have options of their own.
-    """
-    import httpx2
+    """The chunks that come of one `with_streaming_response.create` of this SDK: see `provider_stream.streamed`."""
     import openai
 
-    timeout = httpx2.Timeout(silence_timeout_s, connect=connect_timeout_s)
-    named = {name: value for name, value in request.items() if name in known}
-    rest = {name: value for name, value in request.items() if name not in known and name != "stream"}
-    sending = create(**named, stream=True, extra_body=rest, timeout=timeout)
-    try:
-        async with sending as answer, aclosing(chunks_of(answer.http_response, last)) as chunks:
-            async for chunk in chunks:
-                yield chunk
-    except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError) as error:
-        raise translated(error, openai) from error
+    return provider_stream.streamed(
+        create,
+        request,
+        known,
+        openai,
+        connect_timeout_s=connect_timeout_s,
+        silence_timeout_s=silence_timeout_s,
+        last=last,
+    )

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import orjson
 
@@ -55,11 +55,46 @@ class Sdk(Protocol):
     """The exceptions of a provider's SDK."""
 
     @property
+    def APIError(self) -> type[Exception]: ...  # noqa: N802
+    @property
     def APIStatusError(self) -> type[Exception]: ...  # noqa: N802
     @property
     def APITimeoutError(self) -> type[Exception]: ...  # noqa: N802
     @property
     def APIConnectionError(self) -> type[Exception]: ...  # noqa: N802
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+
+async def streamed(
+    create: Callable[..., Any],
+    request: JsonObject,
+    known: frozenset[str],
+    sdk: Sdk,
+    *,
+    connect_timeout_s: float,
+    silence_timeout_s: float,
+    last: Callable[[JsonObject], bool] | None = None,
+    headers: dict[str, str] | None = None,
+) -> AsyncGenerator[JsonObject, None]:
+    """The chunks that come of one `with_streaming_response.create` of an SDK: see `models.Model.stream`.
+
+    Only the `known` members are given to the SDK by name. Whatever it does not know goes into the body all the same:
+    servers have options of their own.
+    """
+    import httpx2
+
+    timeout = httpx2.Timeout(silence_timeout_s, connect=connect_timeout_s)
+    named = {name: value for name, value in request.items() if name in known}
+    rest = {name: value for name, value in request.items() if name not in known and name != "stream"}
+    sending = create(**named, stream=True, extra_body=rest, extra_headers=headers, timeout=timeout)
+    try:
+        async with sending as answer, aclosing(chunks_of(answer.http_response, last or is_done)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    except (sdk.APIError, httpx2.HTTPError, httpx2.StreamError) as error:
+        raise translated(error, sdk) from error
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -118,12 +153,17 @@ def _parsed(data: str | bytes) -> Json:
 
 
 async def _drain(events: AsyncIterator[_Event]) -> None:
-    """Read the little that follows the last chunk, so that the connection can be used again."""
+    """Read the little that follows the last chunk, so that the connection can be used again.
+
+    All was said: that the connection breaks now changes nothing of it.
+    """
+    import httpx2
+
     try:
         async with asyncio.timeout(_DRAIN_S):
             async for _ in events:
                 pass
-    except TimeoutError:
+    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         return
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
+from runtime.anthropic_model import AnthropicModel
 from runtime.canonical import JsonObject
 from runtime.dialects import Dialect
 from runtime.dialects.openai_chat import OpenAIChat
@@ -91,6 +92,7 @@ def keys() -> dict[str, list[str]]:
 _KINDS: dict[str, Callable[[str], Model]] = {
     "openai": OpenAIResponsesModel,
     "openai-chat": OpenAIChatModel,
+    "anthropic": AnthropicModel,
 }
 
 _KEYS = {"openai": "OPENAI_API_KEY", "openai-chat": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

@@ -96,6 +96,8 @@ class Completed:
     usage: JsonObject | None = None
     provider_response_id: str | None = None
     model: str | None = None
+    explanation: str | None = None
+    """What the provider says of a refusal, in its own words."""
 
 
 Sample: TypeAlias = (
@@ -109,7 +111,7 @@ Sample: TypeAlias = (
     | Completed
 )
 
-FINISH_REASONS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal"})
+FINISH_REASONS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal", "pause_turn"})
 
 USAGE_COUNTS = (
     "input_tokens",

@@ -11,7 +11,8 @@ The rules that live here and nowhere else:
 2. Only `completed` commits: calls that a decoder committed earlier wait here until the round is complete.
 3. Arguments cut by a length limit are never repaired: no call of that round is committed.
 4. A completed round with committed calls is a working message and the loop goes on; without, it is the final response.
-   What a provider says of its own finality is kept, and decides nothing.
+   What a provider says of its own finality is kept, and decides nothing. One thing is not finality: a provider that
+   paused its turn (`pause_turn`) has not answered, and is asked to go on.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from runtime import events as e
 from runtime import samples as s
 from runtime.budget import Budget
 from runtime.canonical import JsonObject
-from runtime.errors import AguiBridgeError, ProtocolError
+from runtime.errors import AguiBridgeError, ProtocolError, ProviderError
 from runtime.items import FINAL, WORKING, Content
 from runtime.open_round import OpenCall, OpenRound, arguments_of, is_object, may_be_nothing, why_not
 from runtime.parts import (
@@ -38,6 +39,11 @@ from runtime.parts import (
 )
 from runtime.steps import CallModel, Fail, RunTools, Step, Stop, Succeed
 from runtime.usage import add_usage
+
+PAUSED = "pause_turn"
+"""A provider paused its turn: the round is complete, but it is no answer; the model is asked to go on."""
+MOST_PAUSES = 10
+"""How often in a row a provider may pause."""
 
 
 class Sampling:
@@ -69,6 +75,7 @@ class Sampling:
         self._tool_calls = 0
         self._parts = PartStream()
         self._rounds = 0
+        self._pauses = 0
         self._round: OpenRound | None = None
         self._waiting: dict[str, e.ToolCallCommitted] = {}
         self._pending: list[str] = []
@@ -232,17 +239,19 @@ class Sampling:
     def _completed(self, sample: s.Completed, attempts: int, model: str) -> list[e.Event]:
         round_ = self._open_round()
         usage = self._count(sample, model)
-        error = why_not(round_, sample.finish)
+        error = why_not(round_, sample.finish, sample.explanation)
         if error is not None:
             self.round_failed(error)
             return []
         out = self._journaled([*self._parts.end(), *self._parts.end_calls()])
         calls = [self._commit(call) for call in round_.calls.values()]
+        paused = sample.finish == PAUSED and not calls
+        self._pauses = self._pauses + 1 if paused else 0
         out += calls
         out.append(
             e.RoundCompleted(
                 round=round_.number,
-                runtime_role=WORKING if calls else FINAL,
+                runtime_role=WORKING if calls or paused else FINAL,
                 finish=sample.finish,
                 parts=round_.parts,
                 tool_call_ids=[call.tool_call_id for call in calls],
@@ -259,7 +268,9 @@ class Sampling:
             else:
                 self._tool_calls += 1
                 self._waiting[call.tool_call_id] = call
-        if not calls:
+        if self._pauses > MOST_PAUSES:
+            self._end = Fail(ProviderError("The provider paused the turn again and again.", code="turn_paused"))
+        elif not calls and not paused:
             self._end = Succeed([])
         return out
 

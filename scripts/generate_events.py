@@ -39,8 +39,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "message.started": {SAMPLING: "before the first round"},
     "message.delta": {SAMPLING: "as the model speaks"},
     "message.completed": {
-        TOLD: "what a user said",
-        INTAKE: "an answer that came too late",
+        TOLD: "what a user said, or a page answered too late",
         ENDING: "the assistant's message, before the terminal event",
     },
     "reasoning.started": {SAMPLING: "as the model thinks"},
@@ -52,13 +51,15 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "tool.execution.started": {ENGINE: "committed before the tool is called"},
     "tool.call.completed": {
         SAMPLING: "the tool returned, failed or was refused",
-        INTAKE: "the page answered",
-        TOLD: "a page showed a call without an answer",
+        TOLD: "the page answered, or a page showed a call without an answer",
         ENDING: "the run ended before there was a result",
     },
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
     "state.delta": {STATE: "a tool's change"},
-    "history.seeded": {INTAKE: "messages that this server did not know"},
+    "history.seeded": {
+        TOLD: "a history that this server did not know",
+        INTAKE: "single messages that it did not know",
+    },
     "history.forked": {INTAKE: "the page shows another history"},
 }
 """Which module writes the event, and when."""

@@ -66,6 +66,7 @@ RUN_ERRORS: Final[dict[str, str]] = {
     "context_length_exceeded": "The history does not fit the model.",
     "content_filter": "A content filter stopped the request or the answer.",
     "stream_cut": "The stream ended in the middle. Nothing of the round enters history.",
+    "turn_paused": "The provider paused its turn again and again instead of answering.",
     "output_truncated": "The answer was cut by its length limit with a tool call in it. No call is executed.",
     "refusal": "The model refused, without a text that says so.",
     "empty_response": "The model answered with nothing.",

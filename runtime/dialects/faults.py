@@ -37,12 +37,13 @@ _BY_WORD = {
         TIMEOUT: "timeout timeout_error request_timeout gateway_timeout deadline_exceeded",
         AUTH: "invalid_api_key authentication_error permission_error permission_denied unauthorized forbidden"
         " invalid_authentication account_deactivated",
-        QUOTA: "insufficient_quota billing_hard_limit_reached quota_exceeded insufficient_balance payment_required",
+        QUOTA: "insufficient_quota billing_hard_limit_reached quota_exceeded insufficient_balance payment_required"
+        " billing_error",
         CONTEXT_LENGTH: "context_length_exceeded context_window_exceeded model_context_window_exceeded prompt_too_long",
         CONTENT_FILTER: "content_filter content_filtered content_policy_violation responsibleaipolicyviolation"
         " data_inspection_failed",
         BAD_REQUEST: "invalid_request_error model_not_found unsupported_parameter unsupported_value"
-        " invalid_value missing_required_parameter badrequesterror not_found_error",
+        " invalid_value missing_required_parameter badrequesterror not_found_error request_too_large",
     }.items()
     for word in words.split()
 }
@@ -60,7 +61,15 @@ _BY_STATUS = {
     529: OVERLOADED,
 }
 
-_TOO_LONG = ("maximum context length", "context window", "context length", "prompt is too long", "too many tokens")
+_TOO_LONG = (
+    "maximum context length",
+    "context window",
+    "context length",
+    "context limit",
+    "prompt is too long",
+    "too many tokens",
+)
+_UNPAID = "credit balance is too low"
 
 _OWN_MESSAGE = {AUTH: "The provider refused the credentials."}
 """Where the provider's own text is not repeated: it tends to quote the key."""
@@ -140,6 +149,8 @@ def _code(read: _Body, status: int | None, default: str) -> str:
     found = _by_number(number) if number is not None else _BY_WORD.get(read.kind.lower(), default)
     if found in (BAD_REQUEST, UNKNOWN) and any(words in lowered for words in _TOO_LONG):
         return CONTEXT_LENGTH
+    if found == BAD_REQUEST and _UNPAID in lowered:
+        return QUOTA
     if found == RATE_LIMITED and _BY_WORD.get(read.kind.lower()) == QUOTA:
         return QUOTA
     return found

@@ -52,12 +52,12 @@ class Pairs:
         """The output of the call that stands at this place."""
         return self._outputs.get(at)
 
-    def unique(self, call_id: str) -> str:
-        """The id, or one made of it if this request has it already."""
+    def unique(self, call_id: str, *, joint: str = "~") -> str:
+        """The id, or one made of it if this request has it already; `joint` stands before the number."""
         wanted, number = call_id, 1
         while wanted in self._taken:
             number += 1
-            wanted = f"{call_id}~{number}"
+            wanted = f"{call_id}{joint}{number}"
         self._taken.add(wanted)
         return wanted
 

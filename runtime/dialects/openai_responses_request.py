@@ -151,8 +151,8 @@ class _Writer:
     def __init__(self, items: Sequence[Item], replay: str, provider: str) -> None:
         self._provider = provider
         self._pairs = Pairs(items)
-        self._ids: set[str] = set()
-        self._kept = [kept for item in items if (kept := _kept(item, provider)) is not None]
+        self._ids: set[tuple[str, str]] = set()
+        self._kept = [(at, kept) for at, item in enumerate(items) if (kept := _kept(item, provider)) is not None]
         users = (at for at, item in enumerate(items) if isinstance(item, Message) and item.role == "user")
         last_user = max(users, default=-1)
         self._replay_from = {"always": -1, "loop": last_user}.get(replay, len(items))
@@ -204,25 +204,29 @@ class _Writer:
         kept = _kept(item, self._provider)
         if kept is None or (kept["type"] == "reasoning" and at <= self._replay_from):
             return None
-        if not self._is_paired(kept):
+        if not self._is_paired(at, kept):
             return None
-        id_ = kept.get("id")
-        if not isinstance(id_, str) or not id_ or id_ in self._ids:
-            if kept["type"] != "reasoning" and id_:
+        kind, id_ = cast("str", kept["type"]), kept.get("id")
+        if not isinstance(id_, str) or not id_ or (kind, id_) in self._ids:
+            if kind != "reasoning" and id_:
                 return None  # the same item once more
             return {name: value for name, value in kept.items() if name != "id"}
-        self._ids.add(id_)
+        self._ids.add((kind, id_))  # an output may have the id of its call
         return kept
 
-    def _is_paired(self, kept: JsonObject) -> bool:
-        """Whether an item that needs another one, by the id of a call, has it."""
+    def _is_paired(self, at: int, kept: JsonObject) -> bool:
+        """Whether an item that needs another one, by the id of a call, has it: a call behind it, an output before."""
         kind = cast("str", kept["type"])
-        other = kind.removesuffix("_output") if kind.endswith("_output") else f"{kind}_output"
-        needs = kind.endswith("_output") or (kind.endswith("_call") and "call_id" in kept)
+        is_output = kind.endswith("_output")
+        if not is_output and not (kind.endswith("_call") and "call_id" in kept):
+            return True
+        other = kind.removesuffix("_output") if is_output else f"{kind}_output"
         names = {kept.get("call_id"), kept.get("id")}
-        return not needs or any(
-            one["type"] == other and not names.isdisjoint({one.get("call_id"), one.get("id")} - {None})
-            for one in self._kept
+        return any(
+            one["type"] == other
+            and (place < at if is_output else place > at)
+            and not names.isdisjoint({one.get("call_id"), one.get("id")} - {None})
+            for place, one in self._kept
         )
 
 

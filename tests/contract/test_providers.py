@@ -63,6 +63,10 @@ async def test_nothing_behind_done_is_waited_for() -> None:
     assert len(chunks) == 2
 
 
+async def test_a_connection_that_breaks_behind_done_takes_nothing_back() -> None:
+    assert (await chunks_of(Answer([HELLO, END], end="cut")))[-1] is DONE
+
+
 async def test_closing_the_stream_closes_the_connection() -> None:
     async with playing(Answer([HELLO], end="hang")) as (server, client):
         async with aclosing(OpenAIChatModel("m-1", client=client).stream(REQUEST)) as stream:

@@ -17,7 +17,7 @@ SAID = {"user", "system"}
 def judge(sent: list[JsonObject]) -> None:
     """Raises AssertionError for an input that the API would refuse."""
     json.dumps(sent).encode("utf-8")
-    ids = [one["id"] for one in sent if "id" in one]
+    ids = [(one["type"], one["id"]) for one in sent if "id" in one]  # a local shell's output has the id of its call
     assert len(ids) == len(set(ids)), "an item stands twice"
     for one, following in itertools.zip_longest(sent, sent[1:]):
         match one["type"]:

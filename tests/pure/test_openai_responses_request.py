@@ -238,3 +238,11 @@ def test_a_failed_output_with_media_says_that_it_failed() -> None:
 def test_a_message_that_lost_every_part_is_empty_text(part: JsonObject) -> None:
     items = sent(Message("user", [part]), called(), answered(output=[part]))
     assert [items[0]["content"], items[2]["output"]] == ["", ""]
+
+
+def test_an_output_may_have_the_id_of_its_call_and_never_stands_before_it() -> None:
+    call: JsonObject = {"type": "local_shell_call", "id": "ls_1", "call_id": "l1"}
+    output: JsonObject = {"type": "local_shell_call_output", "id": "ls_1"}
+    kept = [Reasoning("", "openai", None, None, opaque) for opaque in (call, output)]
+    assert sent(USER, *kept)[1:] == [call, output]
+    assert sent(USER, kept[1], USER, kept[0]) == sent(USER, USER)
