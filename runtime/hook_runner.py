@@ -1,0 +1,192 @@
+"""Asking the hooks of one run: wait for each, write down what it decided, pass on what that makes of the case.
+
+A hook is foreign code: what goes wrong in it is translated here, once, into a HookError that names the hook and
+nothing else. A synchronous hook has a thread of the tools' limiter; one that does not end when the run is stopped is
+abandoned and named, like a tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import logging
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, cast
+
+from runtime import events as e
+from runtime.canonical import Json, JsonObject, clean
+from runtime.gate import Ruling
+from runtime.hooks import (
+    AFTER_ROUND,
+    AFTER_TOOL,
+    BEFORE_ROUND,
+    BEFORE_TOOL,
+    DECISIONS,
+    AfterRound,
+    AfterTool,
+    Answer,
+    BeforeRound,
+    BeforeTool,
+    ChangeArguments,
+    ChangeRequest,
+    Decision,
+    Deny,
+    Hook,
+    HookContext,
+    HookError,
+    Occasion,
+    ReplaceResult,
+    StopRun,
+    decided,
+)
+from runtime.items import Item
+from runtime.scope import RunScope
+from runtime.tools.execute import STOP_GRACE_S, Output, as_content
+from runtime.tools.toolbox import InvalidArguments, Tool
+
+log = logging.getLogger("agui_bridge.hooks")
+
+
+class HookRunner:
+    """The hooks of one run."""
+
+    def __init__(self, scope: RunScope) -> None:
+        self._scope = scope
+        self._hooks = scope.agent.hooks_at
+        self._context = HookContext(
+            run=scope.run,
+            principal=scope.request.principal,
+            forwarded_props=scope.request.forwarded_props,
+            deps=scope.agent.deps,
+            stopped=scope.stopped,
+        )
+
+    def any_at(self, point: str) -> bool:
+        """Whether there is a hook at this point."""
+        return bool(self._hooks[point])
+
+    # --- the four points ------------------------------------------------------------------------------------------
+
+    async def before_round(
+        self, number: int, items: list[Item], options: JsonObject
+    ) -> tuple[list[Item], JsonObject] | StopRun:
+        """The history and the options with which the model is to be asked. Raises HookError."""
+        for hook in self._hooks[BEFORE_ROUND]:
+            usage = copy.deepcopy(self._scope.sampling.usage)
+            asked = BeforeRound(self._context, number, tuple(items), copy.deepcopy(options), usage)
+            decision = await self._decision(hook, asked, round=number)
+            if isinstance(decision, StopRun):
+                return decision
+            if isinstance(decision, ChangeRequest):
+                items = items if decision.items is None else list(decision.items)
+                options = {**options, **clean(decision.options or {})}
+        return items, options
+
+    async def after_round(self, completed: e.RoundCompleted, text: str, calls: list[e.ToolCallCommitted]) -> str | None:
+        """Why the run is to be stopped behind this round, if it is. Raises HookError."""
+        for hook in self._hooks[AFTER_ROUND]:
+            number, role, finish = completed.round, completed.runtime_role, completed.finish
+            usage = copy.deepcopy(completed.usage)
+            told = AfterRound(self._context, number, role, finish, text, tuple(calls), usage)
+            decision = await self._decision(hook, told, round=number)
+            if isinstance(decision, StopRun):
+                return decision.reason
+        return None
+
+    async def before_tool(self, call: e.ToolCallCommitted, tool: Tool, arguments: JsonObject) -> Ruling:
+        """What the hooks say of a call that may run otherwise. Raises HookError."""
+        ruling = Ruling()
+        for hook in self._hooks[BEFORE_TOOL]:
+            used = arguments if ruling.parsed is None else ruling.parsed
+            told = BeforeTool(self._context, call.tool_call_id, call.tool_name, copy.deepcopy(used))
+            decision = await self._decision(hook, told, tool_call_id=call.tool_call_id)
+            match decision:
+                case Deny(message):
+                    return Ruling(hook.name, denied=message)
+                case Answer(result):
+                    return Ruling(hook.name, answer=as_content(result))
+                case StopRun(reason):
+                    return Ruling(hook.name, stop=reason)
+                case ChangeArguments(changed):
+                    ruling = _changed(hook, tool, changed)
+                case _:
+                    pass
+        return ruling
+
+    async def after_tool(
+        self, call: e.ToolCallCommitted, arguments: JsonObject, output: Output
+    ) -> tuple[Output, str | None]:
+        """The output that the model is to read, and why the run is to be stopped, if it is. Raises HookError."""
+        for hook in self._hooks[AFTER_TOOL]:
+            shown = copy.deepcopy(arguments)
+            told = AfterTool(self._context, call.tool_call_id, call.tool_name, shown, output.result, output.is_error)
+            decision = await self._decision(hook, told, tool_call_id=call.tool_call_id)
+            if isinstance(decision, StopRun):
+                return output, decision.reason
+            if isinstance(decision, ReplaceResult):
+                is_error = output.is_error if decision.is_error is None else decision.is_error
+                output = Output(as_content(decision.result), is_error, "error" if is_error else "result")
+        return output, None
+
+    # --- asking one -----------------------------------------------------------------------------------------------
+
+    async def _decision(self, hook: Hook, occasion: Occasion, **where: Json) -> Decision | None:
+        said = await self._ask(hook, occasion)
+        if said is None:
+            return None
+        if not isinstance(said, DECISIONS[hook.point]):
+            allowed = ", ".join(kind.__name__ for kind in DECISIONS[hook.point])
+            raise HookError(
+                f"The hook {hook.name} answered with a {type(said).__name__}; {hook.point} takes None, {allowed}."
+            )
+        self._scope.log.emit([decided(hook, said, **where)])
+        return said
+
+    async def _ask(self, hook: Hook, occasion: Occasion) -> object:
+        """What the hook returns. Raises HookError for whatever it raises."""
+        name = f"hook:{hook.name}"
+        threads = self._scope.threads
+        job: asyncio.Future[object] = (
+            asyncio.create_task(_awaited(hook, occasion), name=name)
+            if hook.is_async
+            else await threads.start(partial(_called, hook, occasion), name)
+        )
+        try:
+            await asyncio.wait({job})
+        except asyncio.CancelledError:
+            await threads.let_go(job, self._scope.run.run_id, name, STOP_GRACE_S)
+            raise
+        self._scope.require_wanted()
+        error = asyncio.CancelledError() if job.cancelled() else job.exception()
+        if error is not None:
+            log.error("hook %s failed (run %s)", hook.name, self._scope.run.run_id, exc_info=error)
+            raise HookError(f"The hook {hook.name} failed; the server's log says why.") from error
+        return job.result()
+
+
+def _changed(hook: Hook, tool: Tool, arguments: Any) -> Ruling:
+    parsed = clean(arguments)
+    if not isinstance(parsed, dict):
+        raise HookError(f"The hook {hook.name} gave arguments that are no JSON object.")
+    try:
+        return Ruling(hook.name, parsed=cast("JsonObject", parsed), arguments=tool.validate(cast("JsonObject", parsed)))
+    except InvalidArguments as error:
+        raise HookError(f"The hook {hook.name} gave {tool.name} arguments that do not fit: {error.message}") from error
+
+
+async def _awaited(hook: Hook, occasion: Occasion) -> object:
+    try:
+        return await cast("Awaitable[object]", hook.function(occasion))
+    except SystemExit as error:
+        # A task would pass it on to the event loop and end the server.
+        raise RuntimeError("the hook tried to end the process") from error
+
+
+def _called(hook: Hook, occasion: Occasion) -> object:
+    said = hook.function(occasion)
+    if inspect.iscoroutine(said):
+        said.close()
+        raise TypeError("the hook returned a coroutine; its function must be declared with `async def`")
+    return said

@@ -1,0 +1,183 @@
+"""The committed calls of a round: judge them all, execute what may run, and give each its one output.
+
+It waits for tools and hooks and decides nothing: the gate says what may run, the schedule in what order, `execute`
+what a tool came to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from dataclasses import dataclass
+
+import orjson
+
+from runtime import events as e
+from runtime.canonical import Json, JsonObject, clean
+from runtime.gate import Case, Verdict, judging
+from runtime.hook_runner import HookRunner
+from runtime.hooks import BEFORE_TOOL, HookError
+from runtime.items import Content
+from runtime.schedule import batches
+from runtime.scope import RunScope
+from runtime.state_delta import PatchConflict, change, merge
+from runtime.steps import Fail, Stop
+from runtime.tool_facts import ToolFacts
+from runtime.tools.context import ToolContext
+from runtime.tools.execute import Output, execute
+from runtime.tools.toolbox import Tool
+
+_UNFIT = "What this call made of the shared state does not fit into it; the state is as it was."
+_UNTOLD = "Cancelled: the tool ran, but the run was stopped before its result was told."
+_UNSEEN = "The tool ran, but the hook that looks at its result failed; the result is not shown."
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """A call that may run. `used` are the arguments as JSON, `changed` whether they are a hook's."""
+
+    call: e.ToolCallCommitted
+    tool: Tool
+    arguments: dict[str, object]
+    used: JsonObject
+    changed: bool
+
+
+class ToolRunner:
+    """Performs the calls of one run, round after round."""
+
+    def __init__(self, scope: RunScope, hooks: HookRunner) -> None:
+        self._scope = scope
+        self._hooks = hooks
+
+    async def run(self, calls: list[e.ToolCallCommitted], affordable: int | None) -> None:
+        """Give each of these calls its output; fewer if the run is to end. Raises HookError, StoreError."""
+        verdicts: list[tuple[e.ToolCallCommitted, Verdict]] = []
+        for number, call in enumerate(calls):  # all of a round are judged before any of them runs
+            verdict = await self._judge(call, affordable is None or number < affordable)
+            if verdict.stop is not None:
+                self._scope.sampling.end(Stop(verdict.stop))
+                return
+            verdicts.append((call, verdict))
+        allowed = [one for call, verdict in verdicts if (one := self._admit(call, verdict)) is not None]
+        for batch in batches(allowed, lambda one: one.tool.parallel):
+            await self._run_together(batch)
+            if self._scope.sampling.is_over:
+                return
+
+    # --- the gate -------------------------------------------------------------------------------------------------
+
+    async def _judge(self, call: e.ToolCallCommitted, affordable: bool) -> Verdict:
+        scope = self._scope
+        has_hooks = self._hooks.any_at(BEFORE_TOOL)
+        offered = [one.name for one in scope.output.tools()] if scope.output is not None else []
+        case = Case(call, scope.agent.toolbox, scope.client_tools, affordable, has_hooks, offered=offered)
+        judgement = judging(case)
+        try:
+            case = next(judgement)
+            assert case.tool is not None, "hooks stand behind the schema"
+            assert case.parsed is not None, "hooks stand behind the schema"
+            judgement.send(await self._hooks.before_tool(call, case.tool, case.parsed))
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("a judgement asks the hooks once")
+
+    def _admit(self, call: e.ToolCallCommitted, verdict: Verdict) -> _Allowed | None:
+        """The call if it may run; else its output is told."""
+        tool = self._scope.agent.toolbox.get(call.tool_name)
+        if verdict.answer is not None:
+            self._tell(call, verdict.answer, "answered")
+        elif tool is None or verdict.arguments is None or verdict.used is None or not verdict.allowed:
+            self._tell(call, verdict.message or "Refused.", "denied")
+        else:
+            return _Allowed(call, tool, verdict.arguments, verdict.used, verdict.changed)
+        return None
+
+    def _tell(self, call: e.ToolCallCommitted, result: Content, kind: str) -> None:
+        self._scope.log.emit(self._scope.sampling.tool_output(call.tool_call_id, result, kind))
+
+    # --- executing ------------------------------------------------------------------------------------------------
+
+    async def _run_together(self, batch: list[_Allowed]) -> None:
+        started = [
+            e.ToolExecutionStarted(one.call.tool_call_id, one.call.tool_name, self._idempotency_key(one.call))
+            for one in batch
+        ]
+        self._scope.log.emit(started)
+        await self._scope.log.flush()  # nothing is executed that the journal does not know of
+        async with asyncio.TaskGroup() as group:
+            tasks: list[asyncio.Task[None]] = []
+            tasks += [group.create_task(self._run_one(one, tasks)) for one in batch]
+
+    async def _run_one(self, one: _Allowed, together: list[asyncio.Task[None]]) -> None:
+        await self._execute(one)
+        if self._scope.sampling.is_over:  # a hook wants no more of it
+            for task in together:
+                if task is not asyncio.current_task():
+                    task.cancel()
+
+    async def _execute(self, one: _Allowed) -> None:
+        scope, call = self._scope, one.call
+        before = copy.deepcopy(scope.thread.state) if one.tool.wants_context else None
+        facts_of_call = ToolFacts(scope, scope.shelf, call.tool_call_id)
+        context = self._context(call, copy.deepcopy(before), facts_of_call)
+        try:
+            output = await execute(one.tool, one.arguments, context, scope.threads)
+        finally:
+            mistake = facts_of_call.close()
+        if mistake is not None and output.kind == "result":
+            output = Output(mistake, True, "error")
+        changes = one.tool.wants_context and output.kind == "result"
+        result, kind = output.result, output.kind
+        try:
+            seen, stop = await self._hooks.after_tool(call, one.used, output)
+            result, kind = seen.result, seen.kind
+            if stop is not None:
+                scope.sampling.end(Stop(stop))
+        except HookError as error:
+            result, kind = _UNSEEN, "error"
+            scope.sampling.end(Fail(error))
+        except asyncio.CancelledError:
+            self._tell(call, _UNTOLD, "cancelled")
+            raise
+        facts: list[e.Event] = []
+        if changes:
+            try:
+                facts = self._state_change(before, context.state)
+            except (PatchConflict, RecursionError):
+                result, kind = _UNFIT, "error"
+        if one.changed:
+            result = with_arguments(result, one.used)
+        scope.log.emit([*facts, *scope.sampling.tool_output(call.tool_call_id, result, kind)])
+
+    def _state_change(self, before: Json, after: Json) -> list[e.Event]:
+        """What the call did to the state, carried over to the state as it is now: another of its batch may have been
+        quicker. Raises PatchConflict."""
+        now = self._scope.thread.state
+        fact = change(now, merge(before, now, clean(after)))
+        return [fact] if fact is not None else []
+
+    def _context(self, call: e.ToolCallCommitted, state: Json, facts: ToolFacts) -> ToolContext:
+        scope = self._scope
+        return ToolContext(
+            state=state,
+            deps=scope.agent.deps,
+            idempotency_key=self._idempotency_key(call),
+            tool_call_id=call.tool_call_id,
+            principal=scope.request.principal,
+            forwarded_props=scope.request.forwarded_props,
+            run=scope.run,
+            cancelled=scope.stopped,
+            surroundings=facts,
+        )
+
+    def _idempotency_key(self, call: e.ToolCallCommitted) -> str:
+        return f"{self._scope.run.run_id}:{call.tool_call_id}"
+
+
+def with_arguments(result: Content, arguments: JsonObject) -> Content:
+    """An output that begins with the arguments with which the call really ran: the history keeps the model's own."""
+    said = f"Ran with other arguments: {orjson.dumps(arguments).decode()}"
+    if isinstance(result, str):
+        return f"{said}\n{result}" if result else said
+    return [{"type": "text", "text": said}, *result]
