@@ -1,0 +1,93 @@
+"""Reconciliation: ends runs whose executor is gone or whose facts could not be written.
+
+It takes the run's lease first, so that no other process does the same and the old executor can append nothing more.
+A lost run is closed, never run again: what it had begun may have happened.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from runtime import events as e
+from runtime.ending import ending
+from runtime.errors import AguiBridgeError, AppendConflict, FenceLost
+from runtime.folds import Folds
+from runtime.journal.store import Store
+from runtime.journal.tail import Tail
+from runtime.run import CANCELLING, QUEUED, RunRecord
+from runtime.system import Clock
+
+log = logging.getLogger("agui_bridge.reconciler")
+
+EXECUTOR_LOST = "executor_lost"
+
+
+class Reconciler:
+    """Closes runs for the executor `instance_id`, which holds each for `lease_s` seconds while it does."""
+
+    def __init__(
+        self, store: Store, folds: Folds, tail: Tail, clock: Clock, *, instance_id: str, lease_s: float
+    ) -> None:
+        self._store = store
+        self._folds = folds
+        self._tail = tail
+        self._clock = clock
+        self._instance_id = instance_id
+        self._lease_s = lease_s
+
+    async def close_lost(self, run: RunRecord) -> bool:
+        """Say that the run's executor is gone, and what became of the calls it had begun.
+
+        Comes to nothing (False) while somebody's lease holds. A thread that cannot be read any more ends bare: one
+        that is damaged must not keep the others from being served.
+        """
+        lost = e.RunInterrupted(EXECUTOR_LOST)
+        try:
+            return await self._close(run, [lost])
+        except (FenceLost, AppendConflict):
+            log.info("run %s was closed by another process", run.run_id)
+            return True
+        except AguiBridgeError:
+            log.exception("run %s cannot be read; it ends without its message", run.run_id)
+            taken = await self._store.take_over(run.run_id, self._instance_id, self._lease_s)
+            if taken is None:
+                return False
+            await self._store.append(run.run_id, taken.fence, taken.last_seq, [lost], self._clock.now())
+            return True
+
+    async def cancel_orphan(self, run: RunRecord, reason: str) -> bool:
+        """Cancel a run that nobody performs; False while somebody's lease holds, or when it is over."""
+        moves: list[e.Event] = [e.RunCancelled(reason, external_stop_confirmed=run.status == QUEUED)]
+        if run.status != QUEUED:
+            moves.insert(0, e.RunCancelling(reason))
+        try:
+            return await self._close(run, moves)
+        except (FenceLost, AppendConflict):
+            return False
+
+    async def close_failed(self, run: RunRecord, error: Exception) -> None:
+        """The run's facts could not be written: end it with what the journal holds, if that takes it.
+
+        A run whose fence was lost has another owner, or is over.
+        """
+        if isinstance(error, FenceLost):
+            return
+        known = error if isinstance(error, AguiBridgeError) else AguiBridgeError("The server failed; its log says why.")
+        try:
+            await self._close(run, [e.RunFailed(known.as_payload())])
+        except Exception:
+            log.exception("run %s stays open until the next start", run.run_id)
+
+    async def _close(self, run: RunRecord, moves: list[e.Event]) -> bool:
+        taken = await self._store.take_over(run.run_id, self._instance_id, self._lease_s)
+        if taken is None:
+            return False
+        *before, terminal = moves
+        if taken.status == CANCELLING:
+            before = []
+            terminal = terminal if isinstance(terminal, e.RunCancelled) else e.RunInterrupted(EXECUTOR_LOST)
+        thread = await self._folds.committed(run.thread_id)
+        facts = [*before, *ending(thread.turn, terminal, lost=not isinstance(terminal, e.RunFailed))]
+        records = await self._store.append(run.run_id, taken.fence, taken.last_seq, facts, self._clock.now())
+        self._tail.publish(run.run_id, records)
+        return True
