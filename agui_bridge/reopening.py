@@ -1,0 +1,197 @@
+"""A page that comes back: one stream that brings it to where its thread stands, and goes on from there.
+
+Pure. A thread at rest is told as a whole. A run at work is told as it stood when the page came: what is finished as
+snapshots, what is open begun anew with its words so far in one piece, and then everything live. A page that came back,
+at whatever point of a run, ends with what a page has that read from the start.
+
+What is open is read off the projected events themselves, so that whatever a projection opens can be opened again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from agui_bridge.prelude import restated
+from agui_bridge.projection import Echo, Projector
+from agui_bridge.shapes import PROTOCOL_VERSION
+from agui_bridge.transcript import transcript, turn_messages
+from agui_bridge.wire import events as agui
+from agui_bridge.wire.events import AguiEvent
+from runtime.canonical import JsonObject
+from runtime.events import Record
+from runtime.run import RunRecord
+from runtime.thread import Thread
+
+TEXT: Final = "text"
+THOUGHT: Final = "thought"
+CALL: Final = "call"
+SPAN: Final = "span"
+STEP: Final = "step"
+
+
+class _Change(NamedTuple):
+    """What an event does to one item: `member` names the item in the event."""
+
+    kind: str
+    member: str
+    act: Literal["begin", "write", "end"]
+
+
+_CHANGES: Final[dict[str, _Change]] = {
+    "STEP_STARTED": _Change(STEP, "stepName", "begin"),
+    "STEP_FINISHED": _Change(STEP, "stepName", "end"),
+    "TEXT_MESSAGE_START": _Change(TEXT, "messageId", "begin"),
+    "TEXT_MESSAGE_CONTENT": _Change(TEXT, "messageId", "write"),
+    "TEXT_MESSAGE_END": _Change(TEXT, "messageId", "end"),
+    "REASONING_START": _Change(SPAN, "messageId", "begin"),
+    "REASONING_END": _Change(SPAN, "messageId", "end"),
+    "REASONING_MESSAGE_START": _Change(THOUGHT, "messageId", "begin"),
+    "REASONING_MESSAGE_CONTENT": _Change(THOUGHT, "messageId", "write"),
+    "REASONING_MESSAGE_END": _Change(THOUGHT, "messageId", "end"),
+    "TOOL_CALL_START": _Change(CALL, "toolCallId", "begin"),
+    "TOOL_CALL_ARGS": _Change(CALL, "toolCallId", "write"),
+    "TOOL_CALL_END": _Change(CALL, "toolCallId", "end"),
+}
+
+_WRITE: Final[dict[str, Callable[[str, str], AguiEvent]]] = {
+    TEXT: agui.text_message_content,
+    THOUGHT: agui.reasoning_message_content,
+    CALL: agui.tool_call_args,
+}
+
+
+@dataclass(slots=True)
+class _Item:
+    """Something that was begun: the event that did it, and its words so far."""
+
+    begun: AguiEvent
+    pieces: list[str] = field(default_factory=list[str])
+
+
+class OpenItems:
+    """What the events of a stream have begun and not ended, in the order in which it was begun.
+
+    A text that is begun again in its round goes on behind its earlier words.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], _Item] = {}
+        self._texts: dict[tuple[str, str], _Item] = {}
+
+    def take(self, events: Iterable[AguiEvent]) -> None:
+        """The next events of the stream."""
+        for event in events:
+            change = _CHANGES.get(event["type"])
+            if change is None:
+                continue
+            key = (change.kind, event[change.member])
+            if change.act == "write":
+                self._open[key].pieces.append(event["delta"])
+            elif change.act == "end":
+                del self._open[key]
+            else:
+                self._begin(key, event)
+
+    def _begin(self, key: tuple[str, str], event: AguiEvent) -> None:
+        if key[0] == STEP:
+            self._texts.clear()  # no text goes on in another round
+        item = self._open[key] = self._texts.get(key) or _Item(event)
+        if key[0] == TEXT:
+            self._texts[key] = item
+
+    def ids(self, kind: str) -> set[str]:
+        """The ids of the open items of a kind."""
+        return {id_ for each, id_ in self._open if each == kind}
+
+    def begun_anew(self) -> list[AguiEvent]:
+        """The events that begin all of it, each with its words so far in one piece."""
+        events: list[AguiEvent] = []
+        for (kind, id_), item in self._open.items():
+            events.append(item.begun)
+            if said := "".join(item.pieces):
+                events.append(_WRITE[kind](id_, said))
+        return events
+
+
+class Reopening:
+    """The way back of one reader into a run that is at work.
+
+    `run` is its record when the reader came: up to its `last_seq` everything is restated. `before` is a fold of its
+    own of the thread before the run, which is driven on here; `messages` are what the page shows.
+    """
+
+    def __init__(self, echo: Echo, run: RunRecord, before: Thread, messages: list[JsonObject]) -> None:
+        self._run = run
+        self._thread = before
+        self._messages = messages
+        self._projector = Projector(echo)
+        self._open = OpenItems()
+        self._caught_up = False
+
+    def feed(self, record: Record) -> Sequence[AguiEvent]:
+        """The AG-UI events that this record of the run, which are given in order from the first, becomes."""
+        events = self._projector.feed(record.event)
+        if self._caught_up:
+            return events
+        self._thread.apply(record.run_id, self._run.base, record.seq, record.event)
+        self._open.take(events)
+        out = [event for event in events if event["type"] == "RUN_STARTED"]
+        if record.seq >= self._run.last_seq:
+            self._caught_up = True
+            out += self._restated()
+        return out
+
+    def _restated(self) -> list[AguiEvent]:
+        thread, run_id = self._thread, self._run.run_id
+        own: list[JsonObject] = []
+        if thread.turn is not None and thread.turn.run_id == run_id:
+            shown = {message["id"] for message in self._messages}
+            own = _finished(list(turn_messages(thread.turn, self._open.ids(CALL))), self._open, shown)
+        opening = restated(transcript(thread, without_run=run_id), self._messages, own)
+        self._projector.rebase(opening.base)
+        return [*opening.events, agui.state_snapshot(thread.state), *self._open.begun_anew()]
+
+
+def _finished(own: list[JsonObject], open_: OpenItems, shown: Collection[str]) -> list[JsonObject]:
+    """A run's messages without what is open in them.
+
+    Of one that is open as a whole only its place stays, and that only where something finished stands behind it or
+    the page shows it already: stock clients never reorder, and what they show of it is begun anew.
+    """
+    texts, thoughts = open_.ids(TEXT), open_.ids(THOUGHT)
+    places: list[JsonObject] = []
+    for message in own:
+        if message["id"] in thoughts:
+            places.append({**message, "content": ""})
+        elif message["id"] in texts:
+            places.append({name: value for name, value in message.items() if name != "content"})
+        else:
+            places.append(message)
+    while places and places[-1]["id"] not in shown and _is_place(places[-1], thoughts):
+        places.pop()
+    return places
+
+
+def _is_place(message: JsonObject, thoughts: Collection[str]) -> bool:
+    return message["id"] in thoughts or message.keys() == {"id", "role"}
+
+
+def at_rest(thread: Thread, echo: Echo, messages: list[JsonObject]) -> list[AguiEvent]:
+    """The whole stream for a page that comes back to a thread on which no run is at work; it shows `messages`."""
+    started = agui.run_started(
+        echo.thread_id, echo.run_id, protocol_version=PROTOCOL_VERSION, parent_run_id=echo.parent_run_id
+    )
+    opening = restated(transcript(thread), messages)
+    finished = agui.run_finished(echo.thread_id, echo.run_id, outcome=what_waits(thread))
+    return [started, *opening.events, agui.state_snapshot(thread.state), finished]
+
+
+def what_waits(thread: Thread) -> JsonObject:
+    """The outcome by which a page learns what the thread at rest waits for.
+
+    Calls of the page's own tools are no part of it: they are pending in the run that made them, and stand in the
+    snapshot without a result.
+    """
+    return agui.success(None)
