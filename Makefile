@@ -13,11 +13,12 @@ DEMO_ARGS ?=
 py := .venv/bin/python
 pip := $(py) -m pip -qq --disable-pip-version-check
 
-.PHONY: help demo test lint bench docs wheel clean node-modules FORCE
+.PHONY: help demo test nightly lint bench docs wheel clean node-modules FORCE
 
 help:
 	@echo "make demo    the demo server, without any key   (DEMO_ARGS=\"--port 9000\")"
 	@echo "make test    all tests                          (PYTEST_ARGS=\"tests/pure -q\")"
+	@echo "make nightly the properties, many times as often (PYTEST_ARGS=\"tests/pure/test_think.py\")"
 	@echo "make lint    style, types, import layers"
 	@echo "make bench   cost per delta against a bare server (BENCH_ARGS=\"--floor-again\")"
 	@echo "make docs    write the generated pages again"
@@ -29,6 +30,9 @@ demo: .make/run
 
 test: .make/dev node-modules
 	@$(py) -m pytest -n auto $(PYTEST_ARGS)
+
+nightly: .make/dev node-modules
+	@HYPOTHESIS_PROFILE=nightly $(py) -m pytest -n auto -m hypothesis --timeout=7200 $(or $(PYTEST_ARGS),tests/pure)
 
 lint: .make/dev
 	@$(py) -m ruff check --no-cache .

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -19,8 +21,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agui_bridge.desk import Accepted, Desk, Nothing
+from agui_bridge.desk import Accepted, Desk, Told
 from agui_bridge.intake import IntakePolicy
+from agui_bridge.links import KEY_BYTES, LinkOf, Signer
 from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
 from agui_bridge.web.app import build_app
@@ -28,14 +31,17 @@ from agui_bridge.web.guard import answered, read_json
 from agui_bridge.web.stream import HEADERS, EventStream
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS, Principal
+from runtime.blobs.open import blobs_for
 from runtime.canonical import JsonObject, canonical
-from runtime.engine import Limits
 from runtime.errors import ConfigurationError
-from runtime.journal import Journal
+from runtime.housekeeping import Housekeeper, RetentionPolicy
 from runtime.journal.open import journal_from_url
+from runtime.journal.store import Store
+from runtime.limits import Limits
 from runtime.models import Closable, Model
 from runtime.resolve import resolve_model
-from runtime.supervisor import Performer, Supervisor
+from runtime.supervisor import Leasing, Performer, Supervisor
+from runtime.system import SystemClock
 
 if TYPE_CHECKING:
     from ag_ui.core import RunAgentInput
@@ -59,18 +65,20 @@ class Bridge:
     """Agents behind AG-UI.
 
     `agents` is one agent, several, or a mapping of the names by which they are reached; `/` is the first. `store` is
-    a URL or a journal; it and the other settings come from the environment where they are not given.
+    a URL or a journal; it and the other settings come from the environment where they are not given. `loopback` says
+    whether the server is meant for this machine alone; not given, that is seen by the address at which a request comes
+    in.
     """
 
     def __init__(
         self,
         agents: Agent | Sequence[Agent] | Mapping[str, Agent],
         *,
-        store: str | Journal | None = None,
+        store: str | Store | None = None,
         settings: Settings | None = None,
         authenticate: Authenticate | None = None,
         agent_path: str = AGENT_PATH,
-        loopback: bool = False,
+        loopback: bool | None = None,
     ) -> None:
         self.settings = settings or Settings()  # pyright: ignore[reportCallIssue]  the fields come from the environment
         self.agents = _by_name(agents)
@@ -80,12 +88,27 @@ class Bridge:
         self._life = asyncio.Lock()
         self._users = 0
         url = store if store is not None else self.settings.store
+        journal = _journal(url, self.settings) if isinstance(url, str) else url
         self._supervisor = Supervisor(
-            _journal(url, self.settings) if isinstance(url, str) else url,
-            {name: _performer(agent, self.settings.model) for name, agent in self.agents.items()},
-            limits=Limits(max_rounds=self.settings.max_rounds, model_retries=self.settings.model_retries),
+            journal,
+            {name: _performer(agent, self.settings) for name, agent in self.agents.items()},
+            limits=Limits(
+                max_rounds=self.settings.max_rounds,
+                model_retries=self.settings.model_retries,
+                first_token_timeout_s=self.settings.first_token_timeout_s,
+            ),
+            leasing=Leasing(self.settings.lease_s, self.settings.lease_s / 3),
             disconnect_grace_s=self.settings.disconnect_grace_s,
+            blobs=blobs_for(self.settings.artifacts, url if isinstance(url, str) else None, journal),
         )
+        self._housekeeper = Housekeeper(
+            journal,
+            self._supervisor.erasure,
+            SystemClock(),
+            _retention(self.settings),
+            lambda: self._supervisor.tail.read_runs,
+        )
+        self._signer: Signer | None = None
         policy = IntakePolicy(self.settings.client_state, self.settings.accept_system_messages)
         cancel = self.settings.on_disconnect == "cancel"
         self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel)
@@ -115,6 +138,8 @@ class Bridge:
     async def _start(self) -> None:
         try:
             await self._supervisor.start()
+            self._signer = await _signer(self._supervisor.journal, self.settings)
+            self._housekeeper.start()
         except BaseException:
             await self._supervisor.stop()
             raise
@@ -122,6 +147,7 @@ class Bridge:
     async def _stop(self) -> None:
         try:
             await self.drain()
+            await self._housekeeper.stop()
             await self._supervisor.stop()
         finally:
             for name, agent in self.agents.items():
@@ -149,20 +175,22 @@ class Bridge:
         app.state.bridge = self
         return app
 
-    async def handle(self, request: Request, agent: str | None = None) -> Response:
+    async def handle(self, request: Request, agent: str | None = None, *, connect: bool = False) -> Response:
         """Answer a POST of RunAgentInput: a stream, or an error as JSON. `agent` is a name; none is the first.
 
-        Raises only an HTTPException that `authenticate` raised.
+        With `connect` the page only comes back to its thread: it is told what there is, and nothing is begun. Raises
+        only an HTTPException that `authenticate` raised.
         """
-        return await answered(request, self._answer(request, agent))
+        return await answered(request, self._answer(request, agent, connect=connect))
 
-    async def _answer(self, request: Request, agent: str | None) -> Response:
+    async def _answer(self, request: Request, agent: str | None, *, connect: bool) -> Response:
         if not self._users:
             raise NotStarted
         principal = await self.principal(request)
         document = await read_json(request, int(self.settings.max_body_mib * 2**20))
-        accepted = await self._accept(parse(document), agent, principal)
-        if isinstance(accepted, Nothing):
+        link_of = self.link_of(request)
+        accepted = await self._accept(parse(document), agent, principal, link_of, connect=connect)
+        if isinstance(accepted, Told):
             return Response(accepted.frames, headers=HEADERS)
         run_id = accepted.run.run_id
         location = f"{request.scope.get('root_path', '')}/api/agent-runs/{run_id}"
@@ -175,13 +203,17 @@ class Bridge:
         *,
         agent: str | None = None,
         principal: Principal = ANONYMOUS,
+        connect: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """The frames of a run, one or more at a time. Raises an AguiBridgeError before the first if it is refused.
+        """The frames of a run, one or more at a time; `connect` as for `handle`. Raises an AguiBridgeError before the
+        first if it is refused.
 
         Close the generator when the reader goes away (`async with aclosing(...)`).
         """
-        accepted = await self._accept(_parsed(run_input), agent, principal)
-        if isinstance(accepted, Nothing):
+        if not self._users:
+            raise NotStarted
+        accepted = await self._accept(_parsed(run_input), agent, principal, self.link_of(None), connect=connect)
+        if isinstance(accepted, Told):
             yield accepted.frames
             return
         try:
@@ -191,22 +223,37 @@ class Bridge:
         finally:
             accepted.cursor.close()
 
+    @property
+    def signer(self) -> Signer:
+        """Signs and checks links to artifacts. Raises NotStarted."""
+        if self._signer is None:
+            raise NotStarted
+        return self._signer
+
+    def link_of(self, request: Request | None) -> LinkOf:
+        """How the artifacts are linked that the asking page is told of: below `public_url`, or where it asked."""
+        here = "" if request is None else str(request.base_url).rstrip("/")
+        base, signer = self.settings.public_url or here, self.signer
+        return lambda artifact_id: signer.link(base, artifact_id, time.time())
+
     async def principal(self, request: Request) -> Principal:
         """Who is asking."""
         return ANONYMOUS if self._authenticate is None else await self._authenticate(request)
 
-    async def _accept(self, run_input: RunInput, agent: str | None, principal: Principal) -> Accepted | Nothing:
-        if not self._users:
-            raise NotStarted
+    async def _accept(
+        self, run_input: RunInput, agent: str | None, principal: Principal, link_of: LinkOf, *, connect: bool
+    ) -> Accepted | Told:
         for warning in run_input.warnings:
             log.warning("thread %s: %s", run_input.thread_id, warning)
-        return await self._desk.accept(run_input, next(iter(self.agents)) if agent is None else agent, principal)
+        desk = self._desk.linking(link_of)
+        take = desk.connect if connect else desk.accept
+        return await take(run_input, next(iter(self.agents)) if agent is None else agent, principal)
 
 
 def create_app(
     agents: Agent | Sequence[Agent] | Mapping[str, Agent],
     *,
-    store: str | Journal | None = None,
+    store: str | Store | None = None,
     settings: Settings | None = None,
     authenticate: Authenticate | None = None,
     agent_path: str = AGENT_PATH,
@@ -216,8 +263,19 @@ def create_app(
     return bridge.app
 
 
-def _journal(url: str, settings: Settings) -> Journal:
+def _journal(url: str, settings: Settings) -> Store:
     return journal_from_url(url, synchronous=settings.synchronous, auto_migrate=settings.auto_migrate)
+
+
+def _retention(settings: Settings) -> RetentionPolicy:
+    days = settings.retention_days
+    return RetentionPolicy(settings.compact_after_s, None if days is None else days * 86400)
+
+
+async def _signer(store: Store, settings: Settings) -> Signer:
+    if settings.signing_key is not None:
+        return Signer(settings.signing_key.get_secret_value().encode(), settings.artifact_link_s)
+    return Signer(await store.keep_secret("links", os.urandom(KEY_BYTES)), settings.artifact_link_s)
 
 
 def _by_name(agents: Agent | Sequence[Agent] | Mapping[str, Agent]) -> dict[str, Agent]:
@@ -238,8 +296,9 @@ def _by_name(agents: Agent | Sequence[Agent] | Mapping[str, Agent]) -> dict[str,
     return named
 
 
-def _performer(agent: Agent, default_model: str | None) -> Performer:
-    model: Model = resolve_model(agent.model if agent.model is not None else default_model)
+def _performer(agent: Agent, settings: Settings) -> Performer:
+    named = agent.model if agent.model is not None else settings.model
+    model: Model = resolve_model(named, agent.timeouts or settings.timeouts)
     try:
         canonical(agent.snapshot(model))
     except TypeError as problem:

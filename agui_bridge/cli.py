@@ -1,4 +1,4 @@
-"""The command line: `agui-bridge serve | demo | migrate | doctor`."""
+"""The command line: `agui-bridge serve | demo | migrate | doctor | runs … | owners …`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from agui_bridge._version import __version__
 from agui_bridge.bridge import Bridge
+from agui_bridge.cli_owners import owners
+from agui_bridge.cli_runs import runs
+from agui_bridge.cli_store import settings_of as _settings
 from agui_bridge.settings import Settings
 from runtime.agent import Agent
 from runtime.errors import AguiBridgeError, ConfigurationError
@@ -50,20 +51,10 @@ class _Errors(click.Group):
             raise click.ClickException(f"{error.message} ({error.code})") from error
 
 
-def _settings(**given: Any) -> Settings:
-    try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as problem:
-        wrong = [f"AGUI_BRIDGE_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in problem.errors()]
-        raise ConfigurationError(f"A setting is wrong. {'; '.join(wrong)}.") from problem
-    except SettingsError as problem:
-        raise ConfigurationError(f"A setting is wrong: {problem} (it is to be JSON).") from problem
-
-
 def _serving(command: F) -> F:
     options = (
         click.option("--model", help=f"{', '.join(named_models())}, or scripted (offline)."),
-        click.option("--store", help="sqlite:///PATH or memory:."),
+        click.option("--store", help="sqlite:///PATH, postgresql://… or memory:."),
         click.option("--host", help="The address to listen on."),
         click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one."),
     )
@@ -100,10 +91,10 @@ def demo(model: str | None, store: str | None, host: str | None, port: int | Non
 
 
 @main.command()
-@click.option("--store", help="sqlite:///PATH.")
+@click.option("--store", help="sqlite:///PATH or postgresql://…")
 def migrate(store: str | None) -> None:
     """Bring the store to this release's schema."""
-    from runtime.journal.open import journal_from_url
+    from runtime.journal.open import journal_from_url, shown
 
     settings = _settings(store=store)
     journal = journal_from_url(settings.store, synchronous=settings.synchronous)
@@ -113,11 +104,11 @@ def migrate(store: str | None) -> None:
         await journal.close()
 
     asyncio.run(apply())
-    click.echo(f"{settings.store} is up to date.")
+    click.echo(f"{shown(settings.store)} is up to date.")
 
 
 @main.command()
-@click.option("--store", help="sqlite:///PATH or memory:.")
+@click.option("--store", help="sqlite:///PATH, postgresql://… or memory:.")
 def doctor(store: str | None) -> None:
     """Look at the settings and the store, and name what is unsafe. Exits with 1 if something cannot work."""
     from agui_bridge.doctor import examine
@@ -201,6 +192,10 @@ def _load(target: str) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
         if all(isinstance(agent, Agent) for agent in listed):
             return listed
     raise ConfigurationError(f"{module_name}:{name or 'agent'} is no Agent, and no list or mapping of Agents.")
+
+
+main.add_command(runs)
+main.add_command(owners)
 
 
 if __name__ == "__main__":

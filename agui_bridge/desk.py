@@ -1,8 +1,8 @@
 """The desk: takes one request for a run from its JSON to a stream that can be followed.
 
-It waits for the runtime and knows the order of things: read the thread, reconcile, begin; and what to do when the
-thread moved, is busy, or the same was asked before. It knows nothing of HTTP: the web side and the library side both
-come here.
+It waits for the runtime and knows the order of things: read the thread, reconcile, begin; what to do when the thread
+moved, is busy, or the same was asked before; and what a page is told that only comes back. It knows nothing of HTTP:
+the web side and the library side both come here.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from agui_bridge.encoders import Encoder, agui_encoder
+from agui_bridge.encoders import Encoder, agui_encoder, plain_frames, reopening_encoder
 from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile, resumes
+from agui_bridge.links import LinkOf
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
+from agui_bridge.reopening import Reopening, at_rest
 from agui_bridge.run_input import RunInput, input_digest
-from agui_bridge.wire.json_codec import encode_json
-from agui_bridge.wire.sse import frame
 from runtime import events as e
 from runtime.authority import Principal
 from runtime.errors import NotFound, RunConflict, ThreadBusy
-from runtime.journal import Busy, Conflict, Moved, Replay, Session, Started
+from runtime.journal import Busy, Conflict, KeyReused, Moved, Replay, Session, Started
 from runtime.journal.tail import Cursor
 from runtime.request import RunRequest
-from runtime.run import RunRecord
+from runtime.run import RUNNING, RunRecord
 from runtime.supervisor import Supervisor
 from runtime.thread import Thread
 
@@ -45,8 +45,8 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
-    """There is nothing to run and nothing to keep: the whole answer, in frames."""
+class Told:
+    """There is no run to follow: the whole answer, in frames."""
 
     frames: bytes
 
@@ -58,8 +58,15 @@ class Desk:
         self._supervisor = supervisor
         self._policy = policy
         self._cancel_when_unread = cancel_when_unread
+        self._link_of: LinkOf | None = None
 
-    async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Nothing:
+    def linking(self, link_of: LinkOf) -> Desk:
+        """This desk for one page, which is told of artifacts with these links."""
+        desk = Desk(self._supervisor, self._policy, cancel_when_unread=self._cancel_when_unread)
+        desk._link_of = link_of
+        return desk
+
+    async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Told:
         """Begin the run that is asked for, or find it.
 
         Raises NotFound (no such agent), RunConflict, ThreadBusy, ShuttingDown, StoreError.
@@ -67,7 +74,8 @@ class Desk:
         performer = self._supervisor.performers.get(agent_id)
         if performer is None:
             raise NotFound(f"There is no agent {agent_id!r}.")
-        for name in {tool["name"] for tool in run_input.tools} & set(performer.agent.toolbox.names):
+        ours = {spec.name for spec in performer.agent.specs(performer.model)}
+        for name in {tool["name"] for tool in run_input.tools} & ours:
             log.warning(
                 "thread %s: the page's tool %s has the name of a tool of ours, which wins", run_input.thread_id, name
             )
@@ -77,7 +85,7 @@ class Desk:
             for warning in plan.warnings:
                 log.warning("thread %s: %s", run_input.thread_id, warning)
             if plan.nothing:
-                return Nothing(_nothing(run_input))
+                return Told(_nothing(run_input))
             accepted = await self._try(run_input, agent_id, principal, session, thread, plan)
             if accepted is not None:
                 return accepted
@@ -93,7 +101,7 @@ class Desk:
         plan: Plan,
     ) -> Accepted | None:
         if plan.follow and thread.last_run is not None:
-            return await self._existing(run_input, await self._supervisor.run(principal, thread.last_run.run_id))
+            return await self._follow(run_input, await self._supervisor.run(principal, thread.last_run.run_id))
         request = _request(run_input, agent_id, principal, thread, plan, cancel_when_unread=self._cancel_when_unread)
         match await self._supervisor.begin(request, session, thread):
             case Started(run):
@@ -105,23 +113,26 @@ class Desk:
                 raise RunConflict(details={"run_id": run.run_id})
             case Busy(run):
                 return await self._busy(run_input, run, plan)
-            case Moved():
+            case Moved() | KeyReused():  # no request of AG-UI has an idempotency key
                 pass
         return None
 
     async def _busy(self, run_input: RunInput, run: RunRecord, plan: Plan) -> Accepted | None:
         """Another run has the thread: follow it, if nothing new was said; take its place, if nobody reads it; else
-        refuse. A run that nobody performs any more is closed first."""
-        if not self._supervisor.is_at_work(run.run_id):
-            if run.executor_instance_id != self._supervisor.instance_id or not await self._supervisor.close_lost(run):
-                raise ThreadBusy(details={"run_id": run.run_id})
+        refuse. A run that was lost is closed first; one that is not at work here may be at work elsewhere."""
+        if not self._supervisor.is_at_work(run.run_id) and await self._supervisor.close_lost(run):
             return None
         if not self._supervisor.is_unread(run.run_id):
             raise ThreadBusy(details={"run_id": run.run_id})
         if not plan.call_model and not plan.facts:
-            return await self._existing(run_input, run)
+            return await self._follow(run_input, run)
         await self._supervisor.cancel(run.run_id, "superseded", SETTLE_S)
         return None
+
+    async def _follow(self, run_input: RunInput, run: RunRecord) -> Accepted:
+        """The stream of a run that another request began; this one is answered by it from now on, whenever it comes."""
+        run = await self._supervisor.answer_with(run, run_input.run_id, input_digest(run_input))
+        return await self._existing(run_input, run)
 
     async def _existing(self, run_input: RunInput, run: RunRecord) -> Accepted:
         """The stream of a run that began before, as this request would have been answered then."""
@@ -129,8 +140,41 @@ class Desk:
         return self._accepted(run_input, run, prelude(thread, run.run_id, run_input.messages, run_input.state))
 
     def _accepted(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Accepted:
-        echo = Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id)
-        return Accepted(run, self._supervisor.follow(run.run_id), agui_encoder(Projector(echo, opening)))
+        encode = agui_encoder(Projector(_echo(run_input), opening), link_of=self._link_of)
+        return Accepted(run, self._supervisor.follow(run.run_id), encode)
+
+    # --- a page that comes back -----------------------------------------------------------------------------------
+
+    async def connect(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Told:
+        """What a page that comes back is told: where its thread stands, and how a run at work goes on.
+
+        Nothing of the request is taken in; its run id becomes a further name of that run. Raises NotFound (no such
+        agent), ThreadBusy, StoreError.
+        """
+        if agent_id not in self._supervisor.performers:
+            raise NotFound(f"There is no agent {agent_id!r}.")
+        for _ in range(TRIES):
+            session, thread = await self._supervisor.open(principal, run_input.thread_id)
+            last = thread.last_run
+            if session is None or last is None:
+                return Told(_nothing(run_input))
+            run = await self._supervisor.run(principal, last.run_id)
+            if not run.is_over:
+                return await self._reopen(run_input, run)
+            if thread.last_run is last and last.status != RUNNING:  # the fold has all of it, and nothing behind it
+                events = at_rest(thread, _echo(run_input), run_input.messages)
+                return Told(plain_frames(events, self._link_of))
+        raise ThreadBusy("The thread kept changing while it was read; try again.")
+
+    async def _reopen(self, run_input: RunInput, run: RunRecord) -> Accepted:
+        before = await self._supervisor.thread_before(run)
+        await self._supervisor.answer_with(run, run_input.run_id)
+        reopening = Reopening(_echo(run_input), run, before, run_input.messages)
+        return Accepted(run, self._supervisor.follow(run.run_id), reopening_encoder(reopening, self._link_of))
+
+
+def _echo(run_input: RunInput) -> Echo:
+    return Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id)
 
 
 def _request(
@@ -161,9 +205,9 @@ def _request(
 
 
 def _nothing(run_input: RunInput) -> bytes:
-    projector = Projector(Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id))
+    projector = Projector(_echo(run_input))
     facts: list[e.Event] = [
         e.RunStarted(0, run_input.run_id, "", "", []),
         e.RunCompleted(),
     ]
-    return b"".join(frame(encode_json(event)) for fact in facts for event in projector.feed(fact))
+    return plain_frames([event for fact in facts for event in projector.feed(fact)])

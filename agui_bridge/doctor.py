@@ -16,7 +16,7 @@ from agui_bridge.settings import Settings
 from agui_bridge.web.guard import is_loopback
 from runtime.errors import AguiBridgeError, ConfigurationError
 from runtime.journal.migrate import pending_in_sqlite
-from runtime.journal.open import journal_from_url
+from runtime.journal.open import is_postgres, journal_from_url, require_driver
 from runtime.providers import keys
 
 
@@ -42,6 +42,8 @@ async def _store(settings: Settings) -> Finding:
     """Whether `serve` could open the store. A look changes nothing: it neither makes a store nor migrates one."""
     if settings.store == "memory:":
         return Finding("warn", "store", "memory: keeps nothing over a restart; use sqlite:///PATH for what matters")
+    if is_postgres(settings.store):
+        return await _postgres(settings)
     try:
         journal = journal_from_url(settings.store, synchronous=settings.synchronous, auto_migrate=False)
         if (early := _not_yet(settings)) is not None:
@@ -74,7 +76,40 @@ def _not_yet(settings: Settings) -> Finding | None:
     raise ConfigurationError("It is of an older release: run `agui-bridge migrate`.")
 
 
+async def _postgres(settings: Settings) -> Finding:
+    try:
+        require_driver()
+        from runtime.journal.postgres_look import look_at
+
+        look = await look_at(settings.store)
+        if look.pending and look.version and not settings.auto_migrate:
+            raise ConfigurationError(f"{look.shown} is of an older release: run `agui-bridge migrate`.")
+    except AguiBridgeError as error:
+        return Finding("fail", "store", error.message)
+    if not look.durable:
+        return Finding(
+            "warn",
+            "store",
+            f"{look.shown} does not wait for the disk (fsync or synchronous_commit is off): when its machine dies, "
+            "events that clients have seen may be lost",
+        )
+    if not look.version:
+        return Finding("ok", "store", f"{look.shown} is empty: the first start makes the tables")
+    if look.pending:
+        return Finding("warn", "store", f"{look.shown} is of an older release: the next start migrates it")
+    if not look.listens:
+        return Finding(
+            "warn",
+            "store",
+            f"{look.shown} is up to date; behind a pooler nothing can listen, so that readers of other processes' "
+            "runs wait up to a second: add &listen=HOST:PORT of the server itself",
+        )
+    return Finding("ok", "store", f"{look.shown} opens and is up to date")
+
+
 def _durability(settings: Settings) -> Finding:
+    if is_postgres(settings.store):
+        return Finding("ok", "durability", "every event is committed before it is sent; the server keeps it")
     if settings.synchronous != "full":
         return Finding(
             "warn",

@@ -12,8 +12,11 @@ from typing import TypeAlias
 
 import orjson
 
+from agui_bridge.links import LinkOf, linked
 from agui_bridge.projection import Projector
+from agui_bridge.reopening import Reopening
 from agui_bridge.times import iso
+from agui_bridge.wire.events import AguiEvent
 from agui_bridge.wire.json_codec import encode_json, escape
 from agui_bridge.wire.sse import frame, named_frame
 from runtime.canonical import JsonObject
@@ -23,34 +26,79 @@ from runtime.run import RunRecord
 Encoder: TypeAlias = Callable[[Sequence[Record]], bytes]
 
 
-def agui_encoder(projector: Projector, after: int = 0) -> Encoder:
+def agui_encoder(projector: Projector, after: int = 0, link_of: LinkOf | None = None) -> Encoder:
     """AG-UI events. Records up to `after` are folded silently: the reader has seen what they became."""
 
     def encode(records: Sequence[Record]) -> bytes:
         frames: list[bytes] = []
         for record in records:
             events = projector.feed(record.event)
-            if record.seq > after and events:
-                frames += [frame(encode_json(event)) for event in events[:-1]]
-                frames.append(frame(encode_json(events[-1]), record.root_seq))
+            if record.seq > after:
+                frames += _group(linked(events, link_of), record)
         return b"".join(frames)
 
     return encode
+
+
+def reopening_encoder(reopening: Reopening, link_of: LinkOf | None = None) -> Encoder:
+    """AG-UI events for a page that came back into a run; the records are those from the run's first on."""
+
+    def encode(records: Sequence[Record]) -> bytes:
+        told = ((linked(reopening.feed(record), link_of), record) for record in records)
+        return b"".join(each for events, record in told for each in _group(events, record))
+
+    return encode
+
+
+def plain_frames(events: Sequence[AguiEvent], link_of: LinkOf | None = None) -> bytes:
+    """A whole stream of AG-UI events that no facts of a run stand behind: its frames have no ids."""
+    return b"".join(frame(encode_json(event)) for event in linked(events, link_of))
+
+
+def _group(events: Sequence[AguiEvent], record: Record) -> list[bytes]:
+    if not events:
+        return []
+    return [*(frame(encode_json(event)) for event in events[:-1]), frame(encode_json(events[-1]), record.root_seq)]
 
 
 def canonical_encoder(run: RunRecord, *, full: bool) -> Encoder:
     """The journal's own events: `{seq, event_type, occurred_at, payload}`, or with `full` the whole envelope."""
 
     def encode(records: Sequence[Record]) -> bytes:
-        return b"".join(
-            named_frame(record.seq, record.event_type, escape(_document(run, record, full=full))) for record in records
-        )
+        documents = ((record, escape(event_document(run, record, full=full))) for record in records)
+        return b"".join(named_frame(record.seq, record.event_type, document) for record, document in documents)
 
     return encode
 
 
-def _document(run: RunRecord, record: Record, *, full: bool) -> bytes:
+class SharedEncoder:
+    """One encoding for all readers of a run that are at the same place.
+
+    The records of a run between two places are always the same, so their frames can be given to every reader whose
+    encoder would make them alike. The last few batches are kept: readers of a live run are woken together.
+    """
+
+    def __init__(self, encode: Encoder, kept: int = 8) -> None:
+        self._encode = encode
+        self._kept = kept
+        self._batches: dict[tuple[int, int], bytes] = {}
+
+    def __call__(self, records: Sequence[Record]) -> bytes:
+        """The frames of these records."""
+        span = records[0].first_seq, records[-1].seq
+        frames = self._batches.get(span)
+        if frames is None:
+            frames = self._batches[span] = self._encode(records)
+            if len(self._batches) > self._kept:
+                del self._batches[next(iter(self._batches))]
+        return frames
+
+
+def event_document(run: RunRecord, record: Record, *, full: bool) -> bytes:
+    """An event as the API shows it, as JSON; with `full` the whole envelope."""
     head: JsonObject = {"seq": record.seq, "event_type": record.event_type, "occurred_at": iso(record.occurred_at)}
+    if record.from_seq is not None:
+        head["from_seq"] = record.from_seq
     if full:
         head |= {
             "run_id": record.run_id,

@@ -8,7 +8,7 @@ A message that the page shows under an id of its own keeps that id in this strea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -23,6 +23,17 @@ from runtime.thread import Thread
 _NO_THOUGHT: JsonObject = {"id": "agui-bridge-no-thought", "role": "reasoning", "content": ""}
 """Stands for no reasoning in a first snapshot: without any, a stock client keeps what it shows of that role where it
 is. The second snapshot takes it away again."""
+
+_NO_ACTIVITY: JsonObject = {
+    "id": "agui-bridge-no-activity",
+    "role": "activity",
+    "activityType": "agui-bridge.none",
+    "content": {},
+}
+"""The same for activities."""
+
+UNANSWERABLE = frozenset({"reasoning", "activity"})
+"""Roles that pages do not tell back, or not always: that one is not shown says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,19 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
     return Prelude([*map(agui.messages_snapshot, parts), *state_prelude(thread.state, believed_state)], base)
 
 
+def restated(lines: Sequence[Line], messages: Iterable[JsonObject], live: Sequence[JsonObject] = ()) -> Prelude:
+    """The prelude that tells everything again, whatever a page shows (`messages`): `lines`, and behind them the
+    messages of a run that is at work, which keep their ids."""
+    shown = [message for message in messages if message["role"] != "activity"]
+    place_of = {message["id"]: place for place, message in enumerate(live, len(lines))}
+    before = [message for message in shown if message["id"] not in place_of]
+    matches = match_lines(before, lines)
+    base = _named_as_shown(lines, before, matches)
+    rest = iter(matches)
+    places = [place_of[message["id"]] if message["id"] in place_of else next(rest) for message in shown]
+    return Prelude([*map(agui.messages_snapshot, _snapshots([*base, *live], places))], base)
+
+
 def state_prelude(state: Json, believed: Json) -> list[AguiEvent]:
     """A STATE_SNAPSHOT, if the client believes in another state."""
     if not differs(state, believed):
@@ -67,10 +91,10 @@ def must_restate(
     Reasoning is no reason: many pages keep none. Nor is the place of a message, for a page may have put an answer of
     its own elsewhere.
     """
-    due = sum(line.role != "reasoning" for line in lines)
+    due = sum(line.role not in UNANSWERABLE for line in lines)
     found = 0
     for message, index in zip(shown, matches, strict=True):
-        if message["role"] == "reasoning":
+        if message["role"] in UNANSWERABLE:
             continue
         if index is None:
             if message["role"] == "tool" and thread.owns(message["toolCallId"]):
@@ -103,4 +127,8 @@ def _snapshots(base: list[JsonObject], matches: Sequence[int | None]) -> list[li
         base[index]["role"] == "reasoning" for index in found[common:]
     ):
         beginning = [*beginning, _NO_THOUGHT]
+    if any(message["role"] == "activity" for message in base) and not any(
+        message["role"] == "activity" for message in beginning
+    ):
+        beginning = [*beginning, _NO_ACTIVITY]
     return [beginning, base]

@@ -20,6 +20,7 @@ from agui_bridge.prelude import Prelude
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
     ROUND,
+    activity_message_id,
     is_shown,
     reasoning_message_id,
     result_message_id,
@@ -30,9 +31,9 @@ from agui_bridge.transcript import (
 from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime import events as e
-from runtime.canonical import JsonObject
+from runtime.canonical import Json, JsonObject
 from runtime.items import WORKING
-from runtime.thread import Thread
+from runtime.thread import ARTIFACT, Thread, artifact_content
 
 _USAGE: Final = {
     "provider": "provider",
@@ -91,6 +92,10 @@ class Projector:
             self._turn.append(event)
         return handler(self, event)
 
+    def rebase(self, base: list[JsonObject]) -> None:
+        """Every message before this run, as the page names them: known only later to one that comes back."""
+        self._prelude = Prelude(base=base)
+
     # --- the run --------------------------------------------------------------------------------------------------
 
     def _run_started(self, event: e.RunStarted) -> list[AguiEvent]:
@@ -104,7 +109,7 @@ class Projector:
         return [started, *self._prelude.events]
 
     def _run_completed(self, event: e.RunCompleted) -> list[AguiEvent]:
-        return self._finish(agui.success(event.pending_tool_call_ids), event.usage)
+        return self._finish(agui.success(event.pending_tool_call_ids), event.usage, event.result)
 
     def _run_cancelled(self, event: e.RunCancelled) -> list[AguiEvent]:
         return self._finish(agui.cancelled(), event.usage)
@@ -113,16 +118,19 @@ class Projector:
         return self._end(agui.run_error(event.error["message"], event.error["code"], usage_out(event.usage)))
 
     def _run_interrupted(self, event: e.RunInterrupted) -> list[AguiEvent]:
-        return self._end(agui.run_error("The server stopped before the run was finished.", "run_interrupted"))
+        said = "The server stopped before the run was finished."
+        return self._end(agui.run_error(said, "run_interrupted", usage_out(event.usage)))
 
-    def _finish(self, outcome: JsonObject, usage: list[JsonObject] | None) -> list[AguiEvent]:
-        echo = self._echo
-        return self._end(agui.run_finished(echo.thread_id, echo.run_id, outcome=outcome, usage=usage_out(usage)))
+    def _finish(self, outcome: JsonObject, usage: list[JsonObject] | None, result: Json = None) -> list[AguiEvent]:
+        echo, counts = self._echo, usage_out(usage)
+        return self._end(agui.run_finished(echo.thread_id, echo.run_id, result=result, outcome=outcome, usage=counts))
 
     def _end(self, terminal: AguiEvent) -> list[AguiEvent]:
         closing = self._close_all()
         if self._started - self._committed:  # a stock client would run the handler of a cut call
-            closing.append(agui.messages_snapshot([*self._prelude.base, *self._own_messages()]))
+            own = {message["id"]: message for message in self._own_messages()}
+            base = [own.pop(message["id"], message) for message in self._prelude.base]  # an activity may be older
+            closing.append(agui.messages_snapshot([*base, *own.values()]))
         self._ended = True
         return [*closing, terminal]
 
@@ -241,6 +249,20 @@ class Projector:
     def _state_delta(self, event: e.StateDelta) -> list[AguiEvent]:
         return [agui.state_delta(event.delta)]
 
+    # --- beside the messages --------------------------------------------------------------------------------------
+
+    def _activity_snapshot(self, event: e.ActivitySnapshot) -> list[AguiEvent]:
+        return [agui.activity_snapshot(activity_message_id(event.activity_id), event.activity_type, event.content)]
+
+    def _activity_delta(self, event: e.ActivityDelta) -> list[AguiEvent]:
+        return [agui.activity_delta(activity_message_id(event.activity_id), event.activity_type, event.delta)]
+
+    def _artifact_created(self, event: e.ArtifactCreated) -> list[AguiEvent]:
+        return [agui.activity_snapshot(activity_message_id(event.id), ARTIFACT, artifact_content(event))]
+
+    def _custom(self, event: e.Custom) -> list[AguiEvent]:
+        return [agui.custom(event.name, event.value)]
+
     def _nothing(self, event: e.Event) -> Sequence[AguiEvent]:
         return ()
 
@@ -272,6 +294,10 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.ToolCallCompleted: Projector._call_completed,
     e.StateSnapshot: Projector._state_snapshot,
     e.StateDelta: Projector._state_delta,
+    e.ActivitySnapshot: Projector._activity_snapshot,
+    e.ActivityDelta: Projector._activity_delta,
+    e.ArtifactCreated: Projector._artifact_created,
+    e.Custom: Projector._custom,
 }
 
 _OF_THE_TURN = frozenset(
@@ -284,6 +310,9 @@ _OF_THE_TURN = frozenset(
         e.ToolCallStarted,
         e.ToolCallCommitted,
         e.ToolCallCompleted,
+        e.ActivitySnapshot,
+        e.ActivityDelta,
+        e.ArtifactCreated,
         e.MessageCompleted,
     }
 )

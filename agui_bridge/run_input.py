@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 
 from agui_bridge import shapes
 from agui_bridge.content import from_binary
@@ -175,12 +175,16 @@ def _text(value: Json, at: str, name: str, warnings: list[str]) -> str:
     return value if value.isascii() else clean_text(value)
 
 
+def is_id(value: Json) -> TypeGuard[str]:
+    """Whether a value may be an id: a string of 1 to 256 characters without control characters and lone surrogates."""
+    if type(value) is not str or not 0 < len(value) <= _MAX_ID:
+        return False
+    return (value.isascii() and value.isprintable()) or _NOT_IN_AN_ID.search(value) is None
+
+
 def _id(value: Json, at: str, name: str, warnings: list[str]) -> str:
-    if type(value) is str and 0 < len(value) <= _MAX_ID:
-        if value.isascii() and value.isprintable():
-            return value
-        if _NOT_IN_AN_ID.search(value) is None:
-            return value
+    if is_id(value):
+        return value
     raise _malformed(f"{at}/{name}", EXPECTED["id"])
 
 
@@ -209,7 +213,8 @@ def _constant(kind: str, allowed: frozenset[str], value: Json, at: str, name: st
     return value
 
 
-def _content(value: Json, at: str, name: str, warnings: list[str]) -> Json:
+def read_content(value: Json, at: str, name: str, warnings: list[str]) -> Json:
+    """The content of a message. Raises MalformedInput."""
     if type(value) is str:
         return value if value.isascii() else clean_text(value)
     return _list("content", _part, value, at, name, warnings)
@@ -314,7 +319,7 @@ _CHECKS: dict[str, Check] = {
     "opaque": _opaque,
     "status": partial(_constant, "status", frozenset({"resolved", "cancelled"})),
     "function_type": partial(_constant, "function_type", frozenset({"function"})),
-    "content": _content,
+    "content": read_content,
     "source": _source,
     "function": _function,
 }

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.resolve import model_names
+from runtime.timeouts import CONNECT_TIMEOUT_S, FIRST_TOKEN_TIMEOUT_S, SILENCE_TIMEOUT_S, Timeouts
 
 _MODELS = ", ".join(f"`{name}`" for name in model_names())
 
@@ -20,7 +21,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="AGUI_BRIDGE_", extra="ignore", frozen=True)
 
-    store: str = Field("sqlite:///agui-bridge.db", description="Where facts are kept: `sqlite:///PATH` or `memory:`.")
+    store: str = Field(
+        "sqlite:///agui-bridge.db", description="Where facts are kept: `sqlite:///PATH`, `postgresql://…` or `memory:`."
+    )
     synchronous: Literal["full", "normal"] = Field(
         "full",
         description="SQLite's durability: `full` syncs every commit to disk; `normal` may lose the last moments when "
@@ -35,6 +38,19 @@ class Settings(BaseSettings):
     model_retries: int = Field(
         2, ge=0, description="How often a model call that showed nothing yet is tried again after a passing failure."
     )
+    connect_timeout_s: float = Field(
+        CONNECT_TIMEOUT_S, gt=0, description="How long a model's provider may take to take a connection, in seconds."
+    )
+    first_token_timeout_s: float = Field(
+        FIRST_TOKEN_TIMEOUT_S,
+        gt=0,
+        description="How long a model may take to say anything, be it a thought, in seconds.",
+    )
+    silence_timeout_s: float = Field(
+        SILENCE_TIMEOUT_S,
+        gt=0,
+        description="How long nothing at all, not even a sign of life, may come of a model's stream, in seconds.",
+    )
     on_disconnect: Literal["cancel", "continue"] = Field(
         "cancel", description="What becomes of a run that nobody reads any more."
     )
@@ -42,6 +58,9 @@ class Settings(BaseSettings):
         10, ge=0, description="How long nobody may read a run before it is cancelled, in seconds."
     )
     keep_alive_s: float = Field(15, gt=0, description="After how many silent seconds a stream sends a comment.")
+    lease_s: float = Field(
+        15, gt=0, description="How long a process may give no sign of life before others close its runs, in seconds."
+    )
     drain_s: float = Field(5, ge=0, description="How long running runs may finish at shutdown, in seconds.")
     client_state: Literal["replace", "merge", "ignore"] = Field(
         "replace", description="What a state that the client sends does to the thread's."
@@ -49,9 +68,44 @@ class Settings(BaseSettings):
     accept_system_messages: bool = Field(
         False, description="Whether system and developer messages of the client reach the model."
     )
+    artifacts: str | None = Field(
+        None,
+        description="Where the bytes of artifacts are kept: a folder, or `database`. Without it a SQLite store has "
+        "them in the folder `PATH.artifacts` beside it, and other stores have them in themselves.",
+    )
+    artifact_link_s: float = Field(
+        86400, gt=0, description="How long a link to an artifact that a page is told is good at least, in seconds."
+    )
+    signing_key: SecretStr | None = Field(
+        None,
+        description="The secret that signs links. Without it the store keeps one that was made once.",
+    )
+    public_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^/?#\s]+(/[^?#\s]*[^/?#\s])?$",
+        description="Where pages reach this server, for absolute links: `https://agents.example`. Without it links "
+        "begin with what the request named.",
+    )
+    compact_after_s: float | None = Field(
+        3600,
+        ge=0,
+        description="How long after a run has ended its deltas become one event for each part, in seconds; empty: "
+        "never. Cursors between such deltas are answered with 410 then.",
+    )
+    retention_days: float | None = Field(
+        None,
+        gt=0,
+        description="After how many days without a run a thread goes, with its session, its facts and its artifacts; "
+        "the records of its runs stay. Empty: never.",
+    )
     allowed_origins: list[str] = Field(
         default_factory=list[str],
         description='The web origins that may call this server, as JSON: `["https://app.example"]`. On a loopback '
-        "address every loopback origin may.",
+        "address every loopback origin may, and a Host must be a loopback name or one of these origins' own.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """The patience with a model call of an agent that says nothing of it."""
+        return Timeouts(self.connect_timeout_s, self.first_token_timeout_s, self.silence_timeout_s)

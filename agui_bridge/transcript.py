@@ -7,13 +7,13 @@ built when it consumed the streams: one assistant message per round, its results
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from agui_bridge.content import content_out
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
-from runtime.entries import LATE_ANSWER, Call, Entry, Said, Turn
+from runtime.entries import LATE_ANSWER, Activity, Call, Entry, Said, Turn
 from runtime.items import WORKING
 from runtime.parts import REASONING, TOOL_CALL, Part
 from runtime.thread import Thread
@@ -40,6 +40,11 @@ def owner_of(id_: str) -> str:
 def result_message_id(tool_call_id: str) -> str:
     """The id of the AG-UI message that shows a call's output."""
     return f"result-{tool_call_id}"
+
+
+def activity_message_id(activity_id: str) -> str:
+    """The id of the AG-UI message that shows an activity."""
+    return f"activity-{activity_id}"
 
 
 def text_metadata(role: str, round_: int) -> JsonObject:
@@ -96,19 +101,24 @@ def _said(said: Said) -> Iterator[AguiEvent]:
     yield from _results(said.calls)
 
 
-def turn_messages(turn: Turn) -> Iterator[JsonObject]:
-    """The messages of one run: per round what a stock client has built from its stream."""
+def turn_messages(turn: Turn, open_calls: Collection[str] = ()) -> Iterator[JsonObject]:
+    """The messages of one run: per round what a stock client has built from its stream.
+
+    `open_calls` are calls that are still being written: the message in which they are has its place already.
+    """
     parts: dict[int, list[Part]] = {number: [] for number in turn.rounds}
     for part in turn.parts:
         if part.round in parts:
             parts[part.round].append(part)
     for number in turn.rounds:
-        yield from _round(turn, number, parts[number])
+        yield from _round(turn, number, parts[number], open_calls)
 
 
-def _round(turn: Turn, number: int, parts: list[Part]) -> Iterator[JsonObject]:
+def _round(turn: Turn, number: int, parts: list[Part], open_calls: Collection[str]) -> Iterator[JsonObject]:
     calls = {call.call_id: call for call in turn.rounds[number].calls if call.name}
-    shown = not calls and all(part.kind in (REASONING, TOOL_CALL) for part in parts)  # nothing but calls taken back
+    is_open = any(part.tool_call_id in open_calls for part in parts)
+    shown = not calls and not is_open and all(part.kind in (REASONING, TOOL_CALL) for part in parts)  # taken back
+    behind = [activity for activity in turn.activities.values() if activity.round == number]
     for part in parts:
         if part.kind == REASONING:
             if part.text:  # redacted reasoning is kept for its provider and shown to nobody
@@ -117,6 +127,7 @@ def _round(turn: Turn, number: int, parts: list[Part]) -> Iterator[JsonObject]:
             shown = True
             yield _assistant(turn, number, parts, calls)
             yield from _results(calls.values())
+    yield from map(_activity, behind)  # a page puts results right behind their calls, and activities at its end
 
 
 def _reasoning(turn: Turn, part: Part) -> JsonObject:
@@ -159,6 +170,15 @@ def _results(calls: Iterable[Call]) -> Iterator[JsonObject]:
     """The outputs in the order in which they came, which is where a page has put them."""
     for call in sorted(calls, key=lambda call: call.place):
         yield from _result(call)
+
+
+def _activity(activity: Activity) -> JsonObject:
+    return {
+        "id": activity_message_id(activity.activity_id),
+        "role": "activity",
+        "activityType": activity.activity_type,
+        "content": activity.content,
+    }
 
 
 def _result(call: Call) -> Iterator[JsonObject]:

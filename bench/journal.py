@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 
 from runtime.events import Event, MessageDelta, RunStarted
-from runtime.journal import Opening, Started
+from runtime.journal import Journal, Opening, Started
 from runtime.journal.changes import drafts_of
 from runtime.journal.queries import load
 from runtime.journal.sqlite import SqliteJournal
@@ -39,10 +39,18 @@ def opening(number: int) -> Opening:
 
 
 async def journal_rate(path: Path, producers: int, events: int, synchronous: str, size: int = 1) -> float:
-    """Each producer has a run of its own, appends `size` events at a time and waits for each commit."""
+    """What `produced` measures, in a new file."""
     journal = SqliteJournal(path, synchronous=synchronous)
     await journal.open()
-    for number in range(producers):
+    rate = await produced(journal, producers, size, events)
+    await journal.close()
+    return rate
+
+
+async def produced(journal: Journal, producers: int, size: int, events: int, first_run: int = 0) -> float:
+    """Each producer has a run of its own, appends `size` events at a time and waits for each commit."""
+    numbers = range(first_run, first_run + producers)
+    for number in numbers:
         begun = await journal.begin_run(opening(number))
         assert isinstance(begun, Started)
     appends = events // producers // size
@@ -53,10 +61,8 @@ async def journal_rate(path: Path, producers: int, events: int, synchronous: str
             await journal.append(run_id, 1, first, [delta(first + n) for n in range(size)], NOW)
 
     began = time.perf_counter()
-    await asyncio.gather(*(produce(number) for number in range(producers)))
-    rate = producers * appends * size / (time.perf_counter() - began)
-    await journal.close()
-    return rate
+    await asyncio.gather(*(produce(number) for number in numbers))
+    return producers * appends * size / (time.perf_counter() - began)
 
 
 def bare_rate(path: Path, events: int, synchronous: str, batch: int) -> float:

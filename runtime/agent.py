@@ -9,8 +9,14 @@ from typing import Any
 
 from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject
+from runtime.errors import ConfigurationError
 from runtime.history_policy import HistoryPolicy
-from runtime.models import Model
+from runtime.hooks import Hook, hooks_by_point
+from runtime.items import ToolSpec
+from runtime.models import Model, Offering
+from runtime.output import FINAL_TOOL, MODES, TOOL, Output, output_for
+from runtime.output_type import OutputType, read_output_type
+from runtime.timeouts import Timeouts
 from runtime.tools.toolbox import Tool, Toolbox
 
 
@@ -22,6 +28,14 @@ class Agent:
     `tools` are functions or `Tool`s. `model_options` go into every request (temperature, …). `budget` limits each run;
     rounds that it does not limit are limited by the server's setting. `history_policy` decides how much of the
     history a request shows (see `history_policy`). `deps` is handed to every tool as `ctx.deps`.
+
+    With an `output_type` (a pydantic model, a dataclass, whatever `pydantic.TypeAdapter` takes) a run's answer is a
+    value of that type. `output_mode` says how a model is asked for it: `native` (the provider is given the schema),
+    `tool` (the model calls a final tool), none: as its model is best asked.
+
+    `hooks` are asked at four points of each run (see `hooks`), in their order. `timeouts` are those of its model calls;
+    without, the server's settings hold. Those for connecting and silence belong to a model that is named; one that was
+    made has its own.
     """
 
     name: str
@@ -33,14 +47,49 @@ class Agent:
     budget: Budget = field(default_factory=Budget)
     history_policy: HistoryPolicy | None = None
     deps: object = None
+    hooks: Sequence[Hook] = ()
+    timeouts: Timeouts | None = None
+    output_type: Any = None
+    output_mode: str | None = None
 
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name. Raises ConfigurationError for names that clash or cannot be told to a model."""
         return Toolbox(self.tools)
 
+    @cached_property
+    def hooks_at(self) -> dict[str, tuple[Hook, ...]]:
+        """The hooks of each point. Raises ConfigurationError for what is no hook."""
+        return hooks_by_point(self.hooks)
+
+    def output(self, model: Model) -> Output | None:
+        """The value that a run on this model owes, None if its answer is text. Raises ConfigurationError."""
+        if self.output_type is None:
+            return None
+        if self.output_mode not in (None, *MODES):
+            raise ConfigurationError(f"output_mode is one of {', '.join(MODES)}, not {self.output_mode!r}.")
+        offered = model.output_mode if isinstance(model, Offering) else TOOL
+        asked = output_for(self._output_type, self.output_mode, offered, model.dialect.name)
+        if asked.mode == TOOL and FINAL_TOOL in self.toolbox.names:
+            raise ConfigurationError(f"{FINAL_TOOL} is the tool that gives the output; give yours another name.")
+        return asked
+
+    def specs(self, model: Model) -> list[ToolSpec]:
+        """What this model is told of the agent's tools, the final one among them if it is asked for a value so."""
+        output = self.output(model)
+        return [*self.toolbox.specs(), *(output.tools() if output is not None else [])]
+
+    @cached_property
+    def _output_type(self) -> OutputType:
+        return read_output_type(self.output_type)
+
     def snapshot(self, model: Model) -> JsonObject:
-        """What a run freezes of the agent: everything that decides what the model is asked."""
+        """What a run freezes of the agent: everything that decides what the model is asked.
+
+        Raises ConfigurationError for an agent that cannot be performed.
+        """
+        output = self.output(model)
+        hooks = [{"point": hook.point, "name": hook.name} for each in self.hooks_at.values() for hook in each]
         return {
             "name": self.name,
             "model": {"name": model.name, "provider": model.provider, "dialect": model.dialect.name},
@@ -50,4 +99,6 @@ class Agent:
                 {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
                 for spec in self.toolbox.specs()
             ],
+            **({"hooks": hooks} if hooks else {}),
+            **({"output": output.as_payload()} if output is not None else {}),
         }

@@ -13,8 +13,10 @@ from runtime.canonical import JsonObject
 from runtime.dialects import Dialect
 from runtime.dialects.anthropic import Anthropic, is_last
 from runtime.errors import ConfigurationError
-from runtime.provider_stream import CONNECT_TIMEOUT_S, SILENCE_TIMEOUT_S, streamed
+from runtime.output import usual_mode
+from runtime.provider_stream import streamed
 from runtime.sdk_client import SdkClient
+from runtime.timeouts import CONNECT_TIMEOUT_S, SILENCE_TIMEOUT_S
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -29,6 +31,7 @@ class AnthropicModel:
     Without a `client`, one is made from the SDK's own variables (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`);
     ConfigurationError if there is no key. A given client keeps its address, key and connections; retries are switched
     off and the timeouts given here hold. `provider` names who issues signatures: give servers names of their own.
+    `output_mode` is how it is asked for an agent's output type; a server of another name than `anthropic` gets `tool`.
     """
 
     def __init__(
@@ -40,9 +43,11 @@ class AnthropicModel:
         think_tags: bool = True,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         silence_timeout_s: float = SILENCE_TIMEOUT_S,
+        output_mode: str | None = None,
     ) -> None:
         self.name = name
         self.provider = provider
+        self.output_mode = output_mode or usual_mode(provider, name)
         self.dialect: Dialect = Anthropic(provider, think_tags=think_tags)
         self._client = _client(client)
         self._connect_timeout_s = connect_timeout_s

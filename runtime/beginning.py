@@ -23,6 +23,7 @@ def opening_of(
     run_id: str,
     executor_instance_id: str,
     now: int,
+    lease_s: float | None = None,
 ) -> Opening:
     """What `begin_run` is given for this request on `thread`, as it was read; without a session one is made."""
     agent, context = canonical(agent_snapshot), canonical(_context(request))
@@ -33,7 +34,7 @@ def opening_of(
         thread_id=thread.thread_id,
         session_id=request.session_id,
         agent_id=request.agent_id,
-        client_run_id=request.client_run_id,
+        client_run_id=request.client_run_id or run_id,
         input_digest=request.input_digest,
         attempt=1,
         status=QUEUED,
@@ -50,10 +51,12 @@ def opening_of(
     return Opening(
         run=run,
         session=None if session else _new_session(request, thread.thread_id, now),
-        events=_first_facts(request, thread, now),
+        events=_first_facts(request, run.client_run_id, thread, now),
         occurred_at=now,
         contents={digest_of(agent): agent, digest_of(context): context},
         repeatable=request.repeatable,
+        lease_s=lease_s,
+        idempotency=request.idempotency,
     )
 
 
@@ -64,7 +67,7 @@ def _context(request: RunRequest) -> JsonObject:
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             for tool in request.client_tools
         ],
-        "options": request.options,
+        "budget": request.budget.as_payload() if request.budget is not None else None,
         "input_digest": request.input_digest,
         "history_position": request.base,
     }
@@ -75,10 +78,10 @@ def _new_session(request: RunRequest, thread_id: str, now: int) -> Session:
     return Session(principal.tenant_id, principal.id, request.session_id, thread_id, request.agent_id, None, now)
 
 
-def _first_facts(request: RunRequest, thread: Thread, now: int) -> list[e.Event]:
+def _first_facts(request: RunRequest, client_run_id: str, thread: Thread, now: int) -> list[e.Event]:
     started = e.RunStarted(
         started_at=now,
-        client_run_id=request.client_run_id,
+        client_run_id=client_run_id,
         agent_id=request.agent_id,
         base_state_digest=digest_of(canonical(thread.state)),
         snapshots=request.snapshots,

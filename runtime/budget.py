@@ -8,10 +8,13 @@ table knows; an unknown price costs nothing and is never guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 
 from runtime.canonical import JsonObject
 from runtime.usage import tokens_of
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,33 @@ class Budget:
         """How many more tool calls may be executed after so many were asked for; None: any number."""
         return None if self.tool_calls is None else max(0, self.tool_calls - asked)
 
+    def within(self, other: Budget | None) -> Budget:
+        """The stricter of both in everything; where both know a price of a model, this one's counts."""
+        if other is None:
+            return self
+        return Budget(
+            rounds=_least(self.rounds, other.rounds),
+            tool_calls=_least(self.tool_calls, other.tool_calls),
+            tokens=_least(self.tokens, other.tokens),
+            seconds=_least(self.seconds, other.seconds),
+            cost=_least(self.cost, other.cost),
+            prices={**other.prices, **self.prices},
+        )
+
+    def as_payload(self) -> JsonObject:
+        """What is limited, and the prices, as JSON."""
+        limits = {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in limits.items() if value != {}}
+
     def with_rounds(self, most: int) -> Budget:
         """The same, with at most so many rounds if it says nothing of them."""
         return self if self.rounds is not None else replace(self, rounds=most)
+
+
+def _least(one: N | None, other: N | None) -> N | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def cost_of(usage: Sequence[JsonObject], prices: Mapping[str, Price]) -> float:

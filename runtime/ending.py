@@ -20,13 +20,16 @@ OUTPUT_TEXTS: dict[str, str] = {
 }
 
 
-def ending(turn: Turn | None, terminal: e.Event) -> list[e.Event]:
-    """The events that end a run whose assistant message so far is `turn` (None if it never began one)."""
+def ending(turn: Turn | None, terminal: e.Event, *, lost: bool = False) -> list[e.Event]:
+    """The events that end a run whose assistant message so far is `turn` (None if it never began one).
+
+    `lost` when its executor is gone: nobody knows then what became of a call that had begun.
+    """
     if turn is None:
         return [terminal]
     closed: list[e.Event] = []
     if not isinstance(terminal, e.RunCompleted):
-        lost = isinstance(terminal, e.RunInterrupted)
+        lost = lost or isinstance(terminal, e.RunInterrupted)
         closed = [closing_output(call, _kind(call, lost)) for call in turn.calls if call.output is None]
     content = turn.content()
     return [*closed, e.MessageCompleted(turn.id, "assistant", content, digest(content)), terminal]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from runtime import events as e
 from runtime.canonical import JsonObject
-from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, same_words
+from runtime.items import REJECTION, Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, same_words
 from runtime.parts import REASONING, REFUSAL, TOOL_CALL, Part
 
 LATE_ANSWER = "late_tool_answer"
@@ -77,6 +77,8 @@ class Said:
     key: str = ""
     words: str = ""
     """What it says, as `same_words` compares it."""
+    run_id: str = ""
+    """The run that took it in."""
 
     def __post_init__(self) -> None:
         self.key = said_key(self.id, self.content)
@@ -105,11 +107,23 @@ class Round:
     role: str | None = None
     phase: str | None = None
     calls: list[Call] = field(default_factory=list[Call])
+    rejection: str | None = None
+    """What the model was told of an answer that did not fit; the page never sees it."""
 
     @property
     def committed(self) -> bool:
         """Whether the round completed, and with it its text."""
         return self.role is not None
+
+
+@dataclass(slots=True)
+class Activity:
+    """Something that is shown beside the messages, as it is now."""
+
+    activity_id: str
+    activity_type: str
+    content: JsonObject
+    round: int
 
 
 @dataclass(slots=True)
@@ -121,6 +135,8 @@ class Turn:
     parts: list[Part] = field(default_factory=list[Part])
     rounds: dict[int, Round] = field(default_factory=dict[int, Round])
     reasoning: dict[str, e.ReasoningCompleted] = field(default_factory=dict[str, e.ReasoningCompleted])
+    activities: dict[str, Activity] = field(default_factory=dict[str, Activity])
+    """What tools showed beside the messages: no part of them, and nothing for the model."""
     _by_id: dict[str, Part] = field(default_factory=dict[str, Part])
     _by_call: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -158,6 +174,8 @@ class Turn:
             yield from (call.items()[0] for call in unseen)
             ordered = [call for call in round_.calls if call not in unseen] + unseen if unseen else round_.calls
             yield from (output for call in ordered if (output := call.output) is not None)
+            if round_.rejection is not None:
+                yield Message("user", round_.rejection, REJECTION)
 
     def _item(self, part: Part, round_: Round, calls: dict[str, Call]) -> Iterator[Item]:
         if part.kind == TOOL_CALL:

@@ -63,6 +63,13 @@ class RunConflict(CallerError):
     status = 409
 
 
+class IdempotencyConflict(CallerError):
+    """This Idempotency-Key was used for another request; choose a new one."""
+
+    code = "idempotency_conflict"
+    status = 409
+
+
 class InvalidInput(CallerError):
     """The input does not have the required shape."""
 
@@ -75,6 +82,13 @@ class InvalidCursor(CallerError):
 
     code = "invalid_cursor"
     status = 422
+
+
+class EventsExpired(CallerError):
+    """The facts behind this cursor are gone: they were compacted, or removed when their time was over."""
+
+    code = "events_expired"
+    status = 410
 
 
 class ConfigurationError(CallerError):
@@ -111,6 +125,12 @@ class ProtocolError(ProviderError):
     """The provider's stream broke the rules of its own protocol."""
 
     code = "provider_protocol_error"
+
+
+class OutputInvalid(ProviderError):
+    """The model's answer does not fit the output type, even after it was told why."""
+
+    code = "output_invalid"
 
 
 # --- ours ---------------------------------------------------------------------------------------------------------

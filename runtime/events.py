@@ -37,12 +37,16 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunCompleted:
-    """The run succeeded. `pending_tool_call_ids` are the frontend calls of this run that wait for the client."""
+    """The run succeeded. `pending_tool_call_ids` are the frontend calls of this run that wait for the client.
+
+    `result` is the value of the agent's output type as JSON; absent without one, and for the value null.
+    """
 
     event_type: ClassVar[str] = "run.completed"
     message_id: str | None = None
     pending_tool_call_ids: list[str] | None = None
     usage: list[JsonObject] | None = None
+    result: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,8 @@ class RunCancelling:
 class RunCancelled:
     """The run was stopped on purpose: by a person, a vanished reader or a budget.
 
-    `external_stop_confirmed` is true only when the model stream and all tools have really ended; otherwise
-    `abandoned` names the calls that may still be at work.
+    `external_stop_confirmed` is true only when the model stream, all tools and all hooks have really ended; otherwise
+    `abandoned` names what may still be at work: the ids of calls, `model:NAME`, `hook:NAME`.
     """
 
     event_type: ClassVar[str] = "run.cancelled"
@@ -83,6 +87,7 @@ class RunInterrupted:
 
     event_type: ClassVar[str] = "run.interrupted"
     reason: str
+    usage: list[JsonObject] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +284,53 @@ class StateDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivitySnapshot:
+    """Something that the page shows beside the messages, as a whole. `activity_id` names it in the thread; a type has
+    a vendor's prefix, ours is taken by `artifact.created`."""
+
+    event_type: ClassVar[str] = "activity.snapshot"
+    activity_id: str
+    activity_type: str
+    content: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityDelta:
+    """A change of an activity: RFC 6902 operations that apply to its content before it."""
+
+    event_type: ClassVar[str] = "activity.delta"
+    activity_id: str
+    activity_type: str
+    delta: list[JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactCreated:
+    """A tool made something to be fetched. Its bytes are stored already: `size` of them, with this SHA-256."""
+
+    event_type: ClassVar[str] = "artifact.created"
+    id: str
+    name: str
+    media_type: str
+    size: int
+    digest: str
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A fact of whoever wrote it: it may be shown, and decides nothing. Names have a vendor's prefix.
+
+    Ours are `agui-bridge.hook` (what a hook decided, see `hooks.decided`) and `agui-bridge.model_retry` (a model call
+    that failed and is tried again: `{round, attempt, code, message, wait_ms}`, written before the wait).
+    """
+
+    event_type: ClassVar[str] = "custom"
+    name: str
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
 class HistorySeeded:
     """Messages taken over from a client: the history of a thread that this server had not seen, or foreign ones.
 
@@ -325,6 +377,10 @@ Event: TypeAlias = (
     | ToolCallCompleted
     | StateSnapshot
     | StateDelta
+    | ActivitySnapshot
+    | ActivityDelta
+    | ArtifactCreated
+    | Custom
     | HistorySeeded
     | HistoryForked
 )
@@ -340,7 +396,8 @@ TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted})
 OUTPUT_KINDS: dict[str, str] = {
     "result": "the tool returned",
     "error": "the tool failed or timed out",
-    "denied": "the gate refused the call (unknown tool, malformed or invalid arguments)",
+    "denied": "the gate refused the call (unknown tool, malformed or invalid arguments, budget, a hook)",
+    "answered": "a hook answered instead of the tool",
     "cancelled": "the run was stopped while the call ran or before it began",
     "client": "the client answered its own tool",
     "unanswered": "the client went on without answering",
@@ -354,6 +411,7 @@ class Record(NamedTuple):
 
     `seq` counts the run's events from 1, `root_seq` those of its tree. `event` is None for a type that this release
     does not know. Times are ms since the epoch: `occurred_at` of the writer's clock, `recorded_at` of the store's.
+    A compacted record stands for the deltas `from_seq` to `seq`, whose words it has in one piece.
     """
 
     run_id: str
@@ -366,11 +424,17 @@ class Record(NamedTuple):
     occurred_at: int
     recorded_at: int
     schema_version: int = SCHEMA_VERSION
+    from_seq: int | None = None
+
+    @property
+    def first_seq(self) -> int:
+        """The first seq that the record stands for: its own, unless it was compacted."""
+        return self.seq if self.from_seq is None else self.from_seq
 
 
 def output_of(tool_call_id: str, tool_name: str, result: Json, kind: str) -> ToolCallCompleted:
     """The event of a call's one output."""
-    is_error = kind not in ("result", "client")
+    is_error = kind not in ("result", "client", "answered")
     return ToolCallCompleted(tool_call_id, tool_name, result, digest(result), is_error, kind)
 
 

@@ -3,17 +3,21 @@
 Pure: a call and a toolbox in, a verdict out. The first denial ends the judgement; the checks behind it are not
 evaluated and not listed. An ask does not: a later check may still deny. Only a call that every check allows may run.
 The verdict's list of checks is what the audit records.
+
+Hooks have to be waited for, and nothing waits here: at their place the judgement yields the case and is sent their
+ruling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import orjson
 
 from runtime.canonical import Json, JsonObject
+from runtime.items import Content
 from runtime.tools.toolbox import InvalidArguments, Tool, Toolbox
 
 ALLOW = "allow"
@@ -48,13 +52,18 @@ class Verdict:
     """What the gate says. `checks` are in the order of their evaluation.
 
     `arguments` are the tool's keyword arguments as far as the call was not denied; `message` is what the model is
-    told if it was.
+    told if it was. `used` are the arguments as JSON, `changed` says that they are a hook's and not the model's.
+    `answer` is the output that a hook gave in the tool's place, `stop` why it wants the run to be stopped.
     """
 
     allowed: bool
     checks: tuple[Checked, ...]
     arguments: dict[str, object] | None
     message: str | None
+    used: JsonObject | None = None
+    changed: bool = False
+    answer: Content | None = None
+    stop: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,7 +74,26 @@ class Case:
     toolbox: Toolbox
     client_tools: Collection[str] = ()
     affordable: bool = True
+    has_hooks: bool = False
     tool: Tool | None = None
+    parsed: JsonObject | None = None
+    arguments: dict[str, object] | None = None
+    ruling: Ruling | None = None
+    offered: Collection[str] = ()
+    """What else the model was offered; calls of it are answered elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the hooks came to, one after the other: at most one of `denied` (what the model is told), `answer`, `stop`.
+
+    `by` is the hook that decided so. `parsed` and `arguments` are those that a hook changed the call's to, validated.
+    """
+
+    by: str | None = None
+    denied: str | None = None
+    answer: Content | None = None
+    stop: str | None = None
     parsed: JsonObject | None = None
     arguments: dict[str, object] | None = None
 
@@ -85,20 +113,47 @@ Check: TypeAlias = Callable[[Case], Finding]
 
 
 def judge(call: Call, toolbox: Toolbox, client_tools: Collection[str] = (), *, affordable: bool = True) -> Verdict:
-    """Pass a call through every check, in order, until one denies it.
+    """The verdict on a call that no hook is asked about.
 
     `client_tools` names the client's own tools: there are such tools, but a call of one that comes here, malformed, is
     never ours to run. `affordable` says whether the run's budget has a tool call left.
     """
-    case = Case(call, toolbox, client_tools, affordable)
+    judgement = judging(Case(call, toolbox, client_tools, affordable))
+    try:
+        next(judgement)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("a judgement without hooks asks nobody")
+
+
+def judging(case: Case) -> Generator[Case, Ruling, Verdict]:
+    """Pass a call through every check, in order, until one denies it.
+
+    If the case has hooks and is not denied before, it is yielded once, and the hooks' ruling is to be sent.
+    """
     checked: list[Checked] = []
     for name, check in CHECKS.items():
+        if check is _hook and case.has_hooks:
+            case.ruling = yield case
         finding = check(case)
         checked.append(Checked(name, finding.outcome, finding.reason))
         if finding.outcome == DENY:
-            return Verdict(False, tuple(checked), None, finding.message)
-    allowed = all(line.outcome == ALLOW for line in checked)
-    return Verdict(allowed, tuple(checked), case.arguments, None)
+            return _verdict(case, checked, denied=finding)
+    return _verdict(case, checked)
+
+
+def _verdict(case: Case, checked: list[Checked], denied: Finding | None = None) -> Verdict:
+    ruling = case.ruling or Ruling()
+    return Verdict(
+        allowed=all(line.outcome == ALLOW for line in checked),
+        checks=tuple(checked),
+        arguments=case.arguments if denied is None else None,
+        message=denied.message if denied is not None else None,
+        used=case.parsed if ruling.parsed is None else ruling.parsed,
+        changed=ruling.parsed is not None,
+        answer=ruling.answer,
+        stop=ruling.stop,
+    )
 
 
 def _declared(case: Case) -> Finding:
@@ -107,7 +162,7 @@ def _declared(case: Case) -> Finding:
         return _FINE
     if case.call.tool_name in case.client_tools:
         return _FINE
-    known = [*case.toolbox.names, *case.client_tools]
+    known = [*case.toolbox.names, *case.client_tools, *case.offered]
     offer = f"The tools are: {', '.join(known)}." if known else "There are no tools."
     return Finding(DENY, "unknown tool", f"There is no tool named {case.call.tool_name[:_MAX_NAME]!r}. {offer}")
 
@@ -151,10 +206,26 @@ def _budget(case: Case) -> Finding:
     return Finding(DENY, "over budget", "The run has used up its tool calls; this one was not run.")
 
 
+def _hook(case: Case) -> Finding:
+    ruling = case.ruling
+    if ruling is None:
+        return _FINE
+    if ruling.denied is not None:
+        return Finding(DENY, f"denied by {ruling.by}", ruling.denied)
+    if ruling.answer is not None:
+        return Finding(DENY, f"answered by {ruling.by}")
+    if ruling.stop is not None:
+        return Finding(DENY, f"the run is stopped by {ruling.by}")
+    if ruling.arguments is not None:
+        case.arguments = ruling.arguments
+    return _FINE
+
+
 CHECKS: dict[str, Check] = {
     "declared": _declared,
     "arguments": _arguments,
     "schema": _schema,
     "budget": _budget,
+    "hook": _hook,
 }
 """The gate, in order."""

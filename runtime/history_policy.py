@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from runtime.canonical import canonical
-from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning
+from runtime.items import REJECTION, FunctionCall, FunctionCallOutput, Item, Message, Reasoning
 
 HistoryPolicy: TypeAlias = Callable[[list[Item]], Sequence[Item]]
 
@@ -71,4 +71,4 @@ def _turns(items: list[Item]) -> list[int]:
 
 
 def _is_user(item: Item) -> bool:
-    return isinstance(item, Message) and item.role == "user"
+    return isinstance(item, Message) and item.role == "user" and item.runtime_role != REJECTION

@@ -21,6 +21,10 @@ WORKING = "working_message"
 """The runtime role of text before calls."""
 FINAL = "final_response"
 """The runtime role of text that ends a run."""
+REJECTION = "output_rejection"
+"""The runtime role of what the model is told when its answer does not fit the output type."""
+REJECTED = "This answer was not accepted:"
+"""How a rejection begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,8 @@ class Message:
     """What somebody said. `role` is `system`, `user` or `assistant`.
 
     `runtime_role` of an assistant message is `working_message` or `final_response`; of a user message it may be
-    `late_tool_answer`. `refusal` marks text with which the model declined. `provider_phase` is for debug views only.
+    `late_tool_answer`, or `output_rejection`, which is the runtime's own. `refusal` marks text with which the model
+    declined. `provider_phase` is for debug views only.
     """
 
     role: str

@@ -35,6 +35,13 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class Offering(Protocol):
+    """A model that says how it is best asked for a value of a type: `output_mode` is `native` or `tool`."""
+
+    output_mode: str
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A model that holds connections. Whoever made it closes it."""
 

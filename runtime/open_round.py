@@ -34,6 +34,13 @@ class OpenRound:
     spoke: bool = False
     refused: bool = False
     phase: str | None = None
+    messages: list[list[str]] = field(default_factory=lambda: [[]])
+    """The texts of its messages, in pieces; kept only when a value is wanted of them."""
+
+    @property
+    def texts(self) -> list[str]:
+        """What its messages say, the empty ones left out."""
+        return [text for pieces in self.messages if (text := "".join(pieces))]
 
 
 def why_not(round_: OpenRound, finish: str, explanation: str | None = None) -> AguiBridgeError | None:

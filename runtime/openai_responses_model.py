@@ -9,7 +9,8 @@ from runtime.canonical import JsonObject
 from runtime.dialects import Dialect
 from runtime.dialects.openai_responses import OpenAIResponses, is_last
 from runtime.openai_client import openai_client, streamed
-from runtime.provider_stream import CONNECT_TIMEOUT_S, SILENCE_TIMEOUT_S
+from runtime.output import usual_mode
+from runtime.timeouts import CONNECT_TIMEOUT_S, SILENCE_TIMEOUT_S
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -23,7 +24,8 @@ class OpenAIResponsesModel:
     Without a `client`, one is made from the SDK's own variables (`OPENAI_API_KEY`, `OPENAI_BASE_URL`);
     ConfigurationError if there is no key. A given client keeps its address, key and connections; retries are switched
     off and the timeouts given here hold. `provider` names who issued encrypted reasoning: give servers names of their
-    own.
+    own. `output_mode` is how it is asked for an agent's output type; a server of another name than `openai` gets
+    `tool`.
     """
 
     def __init__(
@@ -35,9 +37,11 @@ class OpenAIResponsesModel:
         think_tags: bool = True,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         silence_timeout_s: float = SILENCE_TIMEOUT_S,
+        output_mode: str | None = None,
     ) -> None:
         self.name = name
         self.provider = provider
+        self.output_mode = output_mode or usual_mode(provider, name)
         self.dialect: Dialect = OpenAIResponses(provider, think_tags=think_tags)
         self._client = openai_client(client)
         self._connect_timeout_s = connect_timeout_s

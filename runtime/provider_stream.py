@@ -26,10 +26,6 @@ from runtime.errors import ProtocolError, ProviderError
 if TYPE_CHECKING:
     import httpx2
 
-CONNECT_TIMEOUT_S = 10.0
-SILENCE_TIMEOUT_S = 300.0
-"""How long a provider may say nothing at all; models that think in silence take minutes."""
-
 _MAX_EVENT_BYTES = 32 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
 _DRAIN_S = 0.1
@@ -197,6 +193,8 @@ def translated(error: Exception, sdk: Sdk) -> ProviderError:
     """The error of the SDK or the transport in our words: the first row that fits."""
     import httpx2
 
+    if isinstance(error, sdk.APITimeoutError) and isinstance(error.__cause__, httpx2.ConnectTimeout):
+        return ProviderError("The provider could not be reached in time.", code="provider_timeout", retryable=True)
     if isinstance(error, sdk.APIStatusError):
         said = cast("_StatusError", error)
         wait = _retry_after(said.response.headers)

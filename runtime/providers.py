@@ -6,8 +6,8 @@ they share is in `provider_stream`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Protocol
 
 from runtime.anthropic_model import AnthropicModel
 from runtime.canonical import JsonObject
@@ -17,7 +17,8 @@ from runtime.errors import ConfigurationError
 from runtime.models import Model
 from runtime.openai_client import openai_client, streamed
 from runtime.openai_responses_model import OpenAIResponsesModel
-from runtime.provider_stream import CONNECT_TIMEOUT_S, SILENCE_TIMEOUT_S
+from runtime.output import usual_mode
+from runtime.timeouts import CONNECT_TIMEOUT_S, SILENCE_TIMEOUT_S, Timeouts
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -31,6 +32,7 @@ class OpenAIChatModel:
     Without a `client`, one is made from the SDK's own variables (`OPENAI_API_KEY`, `OPENAI_BASE_URL`);
     ConfigurationError if there is no key. A given client keeps its address, key and connections; retries are switched
     off and the timeouts given here hold. `provider` names who issues signatures: give servers names of their own.
+    `output_mode` is how it is asked for an agent's output type; a server of another name than `openai` gets `tool`.
     """
 
     def __init__(
@@ -43,9 +45,11 @@ class OpenAIChatModel:
         starts_in_thinking: bool = False,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         silence_timeout_s: float = SILENCE_TIMEOUT_S,
+        output_mode: str | None = None,
     ) -> None:
         self.name = name
         self.provider = provider
+        self.output_mode = output_mode or usual_mode(provider, name)
         self.dialect: Dialect = OpenAIChat(provider, think_tags=think_tags, starts_in_thinking=starts_in_thinking)
         self._client = openai_client(client)
         self._connect_timeout_s = connect_timeout_s
@@ -66,14 +70,24 @@ class OpenAIChatModel:
         await self._client.aclose()
 
 
-def model_from_string(text: str) -> Model:
-    """The model that `KIND:NAME` names. Raises ConfigurationError, which lists the kinds that exist."""
+class _Maker(Protocol):
+    """What makes a model of a name."""
+
+    def __call__(self, name: str, /, *, connect_timeout_s: float, silence_timeout_s: float) -> Model: ...
+
+
+def model_from_string(text: str, timeouts: Timeouts | None = None) -> Model:
+    """The model that `KIND:NAME` names. Raises ConfigurationError, which lists the kinds that exist.
+
+    How long it may take to connect and how long it may fall silent is the model's own business, so it is said here.
+    """
     kind, _, name = text.partition(":")
     make = _KINDS.get(kind)
     if make is None or not name.strip():
         known = ", ".join(named_models())
         raise ConfigurationError(f"There is no model {text!r}. A model is named as one of: {known}.")
-    return make(name.strip())
+    timeouts = timeouts or Timeouts()
+    return make(name.strip(), connect_timeout_s=timeouts.connect_s, silence_timeout_s=timeouts.silence_s)
 
 
 def named_models() -> list[str]:
@@ -89,7 +103,7 @@ def keys() -> dict[str, list[str]]:
     return found
 
 
-_KINDS: dict[str, Callable[[str], Model]] = {
+_KINDS: dict[str, _Maker] = {
     "openai": OpenAIResponsesModel,
     "openai-chat": OpenAIChatModel,
     "anthropic": AnthropicModel,

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from runtime.authority import Principal
+from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject
 from runtime.events import Event
 from runtime.items import ToolSpec
+from runtime.journal import Idempotency
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +22,15 @@ class RunRequest:
 
     `base` is the thread position that was read. `facts` follow `run.started` in the same transaction (messages taken
     in, forks, answers). Without `call_model` the run succeeds at once: there is nothing to say. `client_tools` are
-    performed by the client; `snapshots` names what the front restates in its opening stream.
+    performed by the client; `snapshots` names what the front restates in its opening stream. `budget` is this run's
+    own: it holds beside the agent's, so it can only be stricter. Without a `client_run_id` the client knows the run by
+    the server's id. `idempotency` is what makes the request safe to repeat, if its client_run_id does not.
     """
 
     principal: Principal
     agent_id: str
     session_id: str
-    client_run_id: str
+    client_run_id: str | None
     input_digest: str
     base: int
     facts: list[Event]
@@ -35,7 +39,8 @@ class RunRequest:
     client_tools: list[ToolSpec] = field(default_factory=list[ToolSpec])
     context: list[JsonObject] = field(default_factory=list[JsonObject])
     forwarded_props: Json = None
-    options: JsonObject = field(default_factory=dict[str, Json])
+    budget: Budget | None = None
     repeatable: bool = False
     cancel_when_unread: bool = True
     parent_run_id: str | None = None
+    idempotency: Idempotency | None = None

@@ -6,6 +6,7 @@ from runtime.errors import ConfigurationError
 from runtime.models import Model
 from runtime.providers import model_from_string, named_models
 from runtime.scripted import ScriptedModel
+from runtime.timeouts import Timeouts
 
 
 def model_names() -> list[str]:
@@ -13,9 +14,10 @@ def model_names() -> list[str]:
     return [*named_models(), "scripted"]
 
 
-def resolve_model(model: Model | str | None) -> Model:
+def resolve_model(model: Model | str | None, timeouts: Timeouts | None = None) -> Model:
     """The model itself, or the one that a string names: `scripted`, or `KIND:NAME` as `providers` knows them.
 
+    `timeouts` are those of a model that is made here; one that was given has its own.
     Raises ConfigurationError, which lists what there is.
     """
     if model is None:
@@ -25,4 +27,4 @@ def resolve_model(model: Model | str | None) -> Model:
         )
     if not isinstance(model, str):
         return model
-    return ScriptedModel() if model == "scripted" else model_from_string(model)
+    return ScriptedModel() if model == "scripted" else model_from_string(model, timeouts)

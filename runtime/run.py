@@ -105,6 +105,8 @@ class RunRecord:
     agent_snapshot_checksum: str | None = None
     context_snapshot_checksum: str | None = None
     trace_id: str | None = None
+    expired_at: int | None = None
+    """When its facts were removed; the record stays."""
 
     @property
     def is_over(self) -> bool:

@@ -13,6 +13,7 @@ The rules that live here and nowhere else:
 4. A completed round with committed calls is a working message and the loop goes on; without, it is the final response.
    What a provider says of its own finality is kept, and decides nothing. One thing is not finality: a provider that
    paused its turn (`pause_turn`) has not answered, and is asked to go on.
+5. A run that owes a value (see `output`) ends when there is one; an answer that does not fit is a working message.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from collections.abc import Callable, Iterable
 from runtime import events as e
 from runtime import samples as s
 from runtime.budget import Budget
-from runtime.canonical import JsonObject
+from runtime.canonical import JsonObject, digest
 from runtime.errors import AguiBridgeError, ProtocolError, ProviderError
-from runtime.items import FINAL, WORKING, Content
+from runtime.items import FINAL, REJECTION, WORKING, Content
 from runtime.open_round import OpenCall, OpenRound, arguments_of, is_object, may_be_nothing, why_not
+from runtime.output import Answering, Judgement, Output
 from runtime.parts import (
     REASONING,
     REFUSAL,
@@ -50,7 +52,8 @@ class Sampling:
     """The loop of one run.
 
     `target` says who performs a tool (`server`, `client` or `nobody`), `taken` are the call ids of the thread,
-    `mint` makes a new id with the given prefix, `elapsed` tells the seconds since the run began.
+    `mint` makes a new id with the given prefix, `elapsed` tells the seconds since the run began. `output` is the value
+    that the run owes, if it owes one.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Sampling:
         mint: Callable[[str], str],
         budget: Budget,
         elapsed: Callable[[], float],
+        output: Output | None = None,
     ) -> None:
         self.message_id = message_id
         self.usage: list[JsonObject] = []
@@ -72,6 +76,7 @@ class Sampling:
         self._mint = mint
         self._budget = budget
         self._elapsed = elapsed
+        self._answering = Answering(output) if output is not None else None
         self._tool_calls = 0
         self._parts = PartStream()
         self._rounds = 0
@@ -79,7 +84,8 @@ class Sampling:
         self._round: OpenRound | None = None
         self._waiting: dict[str, e.ToolCallCommitted] = {}
         self._pending: list[str] = []
-        self._end: Succeed | Fail | None = None
+        self._end: Succeed | Fail | Stop | None = None
+        self._shown = False
 
     # --- what is to be done ---------------------------------------------------------------------------------------
 
@@ -112,12 +118,26 @@ class Sampling:
         """The model is being asked."""
         self._rounds += 1
         self._round = OpenRound(self._rounds)
+        self._shown = False
         return [e.RoundStarted(self._rounds, model, self._provider, request)]
+
+    def attempt_started(self) -> None:
+        """The model is being asked in this round, maybe again: an attempt that showed nothing leaves nothing behind."""
+        self._round = OpenRound(self._rounds)
+        self._end = None
 
     @property
     def has_shown_something(self) -> bool:
-        """Whether the present round has shown anything: from then on it cannot be tried again."""
-        return self._round is not None and (self._round.spoke or bool(self._round.calls))
+        """Whether the present round has shown or committed anything: from then on it cannot be tried again."""
+        return self._shown or (self._round is not None and (self._round.spoke or bool(self._round.calls)))
+
+    def spent(self, usage: JsonObject | None, model: str) -> None:
+        """An attempt is over, well or not, and its provider had counted so much by then (see `Decoder.usage`).
+
+        Comes to nothing when `completed` has told it already.
+        """
+        if self._round is not None and usage:
+            add_usage(self.usage, {"provider": self._provider, "model": model, **usage})
 
     def feed(self, samples: Iterable[s.Sample], attempts: int = 1, model: str = "") -> list[e.Event]:
         """The model said this. Returns provisional events, and with `completed` the commit of the round."""
@@ -133,8 +153,18 @@ class Sampling:
 
     def round_failed(self, error: AguiBridgeError) -> None:
         """The round cannot be completed. Nothing of it enters history."""
+        self._shown = self.has_shown_something
         self._round = None
         self._end = Fail(error)
+
+    def end(self, step: Fail | Stop) -> None:
+        """The run is to end so, whatever else was to be done."""
+        self._end = step
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be done but to end."""
+        return self._end is not None
 
     def tool_output(self, tool_call_id: str, result: Content, kind: str) -> list[e.Event]:
         """A call has its one output; `kind` is one of `events.OUTPUT_KINDS`."""
@@ -144,6 +174,8 @@ class Sampling:
     # --- one sample each ------------------------------------------------------------------------------------------
 
     def _text(self, text: str, out: list[e.Event]) -> None:
+        if self._answering is not None and self._round is not None:
+            self._round.messages[-1].append(text)
         part = self._parts.flowing
         if part is not None and part.kind == TEXT and self._round is not None and self._round.uncovered_text:
             out.append(e.MessageDelta(self.message_id, part.part_id, part.index, text))  # the part just goes on
@@ -170,6 +202,7 @@ class Sampling:
             case s.AssistantMessageDone(phase):
                 round_ = self._open_round()
                 round_.uncovered_text = False
+                round_.messages.append([])
                 round_.phase = phase or round_.phase
                 return []
             case s.ToolCallDelta():
@@ -247,11 +280,13 @@ class Sampling:
         calls = [self._commit(call) for call in round_.calls.values()]
         paused = sample.finish == PAUSED and not calls
         self._pauses = self._pauses + 1 if paused else 0
+        judgement = None if paused else self._judged(round_, calls, sample.finish)
+        rejection = judgement.rejection if judgement is not None else None
         out += calls
         out.append(
             e.RoundCompleted(
                 round=round_.number,
-                runtime_role=WORKING if calls or paused else FINAL,
+                runtime_role=WORKING if calls or paused or rejection is not None else FINAL,
                 finish=sample.finish,
                 parts=round_.parts,
                 tool_call_ids=[call.tool_call_id for call in calls],
@@ -261,17 +296,39 @@ class Sampling:
                 provider_phase=round_.phase,
             )
         )
-        self._round = None
+        self._round, self._shown = None, True
         for call in calls:
-            if call.target == "client" and not call.malformed:
+            if self._is_final(call.tool_name):
+                self._waiting[call.tool_call_id] = call  # it is answered right here, and counts as no call of a tool
+            elif call.target == "client" and not call.malformed:
                 self._pending.append(call.tool_call_id)
             else:
                 self._tool_calls += 1
                 self._waiting[call.tool_call_id] = call
-        if self._pauses > MOST_PAUSES:
+        if judgement is not None:
+            out += self._answered(judgement)
+        elif self._pauses > MOST_PAUSES:
             self._end = Fail(ProviderError("The provider paused the turn again and again.", code="turn_paused"))
         elif not calls and not paused:
             self._end = Succeed([])
+        return out
+
+    def _is_final(self, tool_name: str) -> bool:
+        return self._answering is not None and self._answering.is_final(tool_name)
+
+    def _judged(self, round_: OpenRound, calls: list[e.ToolCallCommitted], finish: str) -> Judgement | None:
+        if self._answering is None:
+            return None
+        return self._answering.judge(round_.texts, calls, finish=finish, refused=round_.refused)
+
+    def _answered(self, judgement: Judgement) -> list[e.Event]:
+        """What the model is told of its answer, and how the run ends, if it does."""
+        self._end = judgement.end
+        out: list[e.Event] = []
+        for call, text, kind in judgement.outputs:
+            out += self.tool_output(call.tool_call_id, text, kind)
+        if (said := judgement.rejection) is not None:
+            out.append(e.MessageCompleted(self._mint("msg"), "user", said, digest(said), REJECTION))
         return out
 
     def _commit(self, call: OpenCall) -> e.ToolCallCommitted:
@@ -282,7 +339,7 @@ class Sampling:
             tool_call_id=call.tool_call_id,
             tool_name=sample.name,
             arguments_json=arguments,
-            target=self._target(sample.name),
+            target="server" if self._is_final(sample.name) else self._target(sample.name),
             malformed=not is_object(arguments),
             provider_call_id=sample.provider_call_id
             if sample.provider_call_id and sample.provider_call_id != call.tool_call_id

@@ -23,6 +23,7 @@ from typing import TypeAlias, cast
 import orjson
 
 from runtime.canonical import Json, JsonObject
+from runtime.items import REJECTED
 
 PIECE = 12
 """Characters of argument text in one delta."""
@@ -70,7 +71,9 @@ def _asked(request: JsonObject) -> tuple[str, int]:
     rounds = 1
     for message in reversed(cast("list[JsonObject]", request["messages"])):
         if message["role"] == "user":
-            return _text(message["content"]).strip(), rounds
+            words = _text(message["content"]).strip()
+            if not words.startswith(REJECTED):  # no user said that: the round is one more of the same turn
+                return words, rounds
         rounds += message["role"] == "assistant"
     return "", rounds
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from runtime import events as e
+from runtime.canonical import Json
 from runtime.errors import AguiBridgeError
 
 
@@ -27,9 +28,10 @@ class RunTools:
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """The run is done. `pending` are the frontend calls that wait for the client."""
+    """The run is done. `pending` are the frontend calls that wait for the client, `result` is the run's value."""
 
     pending: list[str]
+    result: Json = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,43 @@
-"""The supervisor: begins runs, stops them, follows them, and closes what a crash left behind.
+"""The supervisor: begins runs, stops them, follows them, and has closed what a crash left behind.
 
-One per process, over one journal. It knows which runs are at work here (each an engine in a task of its own), keeps
-the folds of recent threads, and watches whether anybody still reads. It knows nothing of AG-UI or HTTP: a front
-reconciles histories and hands over a `RunRequest`.
+One per process, over one store. It knows which runs are at work here (each an engine in a task of its own), holds
+their leases, and watches whether anybody still reads. It knows nothing of AG-UI or HTTP: a front reconciles histories
+and hands over a `RunRequest`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from runtime import events as e
 from runtime.agent import Agent
+from runtime.artifacts import ArtifactShelf
 from runtime.authority import Principal, authorize
 from runtime.beginning import opening_of
-from runtime.ending import ending
-from runtime.engine import Engine, Limits
-from runtime.errors import AguiBridgeError, FenceLost, NotFound, ShuttingDown
-from runtime.journal import Begun, Journal, Session, Started
+from runtime.blobs import Blobs
+from runtime.blobs.contents import ContentBlobs
+from runtime.engine import Engine
+from runtime.erasure import Erasure, Receipt
+from runtime.errors import NotFound, ShuttingDown
+from runtime.folds import Folds, fold
+from runtime.heartbeat import Heartbeat
+from runtime.journal import Begun, Session, Started
+from runtime.journal.aliases import NO_REQUEST, Alias
+from runtime.journal.catalogue import Place, RunFilter
+from runtime.journal.leases import Lease
+from runtime.journal.store import Store
 from runtime.journal.tail import Cursor, Tail
+from runtime.journal.wakes import Wake
+from runtime.limits import Limits
 from runtime.models import Model
+from runtime.reconciler import Reconciler
 from runtime.request import RunRequest
-from runtime.run import CANCELLING, RunRecord
+from runtime.run import QUEUED, RunRecord
 from runtime.run_log import RunLog
+from runtime.sessions import Sessions, owner_of
 from runtime.system import Clock, Mint, SystemClock, mint_uuid7
 from runtime.thread import Thread
 from runtime.tools.execute import ThreadLimiter
@@ -37,9 +47,6 @@ log = logging.getLogger("agui_bridge.supervisor")
 COMMIT_S = 1.0
 """How long, behind the grace for stopping, a terminal event may take to be committed at shutdown, in seconds."""
 
-THREADS_KEPT = 256
-"""How many folds of idle threads stay in memory."""
-
 
 @dataclass(frozen=True, slots=True)
 class Performer:
@@ -47,6 +54,14 @@ class Performer:
 
     agent: Agent
     model: Model
+
+
+@dataclass(frozen=True, slots=True)
+class Leasing:
+    """How long a run is held by its executor without a sign of life, and how often it gives one. In seconds."""
+
+    lease_s: float = 15.0
+    heartbeat_s: float = 5.0
 
 
 @dataclass(slots=True)
@@ -66,28 +81,51 @@ class Supervisor:
 
     def __init__(
         self,
-        journal: Journal,
+        store: Store,
         performers: Mapping[str, Performer],
         *,
         clock: Clock | None = None,
         mint: Mint = mint_uuid7,
         limits: Limits | None = None,
+        leasing: Leasing | None = None,
         disconnect_grace_s: float = 10.0,
+        blobs: Blobs | None = None,
     ) -> None:
-        self.journal = journal
+        self.journal = store
         self.performers = performers
-        self.tail = Tail(journal)
+        self.tail = Tail(store)
         self.tail.on_readers_changed = self._readers_changed
         self.instance_id = mint("exec")
         self._clock = clock or SystemClock()
         self._mint = mint
         self._limits = limits or Limits()
+        self._leasing = leasing or Leasing()
         self._grace_s = disconnect_grace_s
         self._tool_threads = ThreadLimiter()
+        self._folds = Folds(store)
+        self.sessions = Sessions(store, self._clock, mint)
+        self.artifacts = ArtifactShelf(store, blobs or ContentBlobs(store), self._clock, mint)
+        self.erasure = Erasure(store, self.artifacts, self.cancel, self._folds.forget_all)
+        self._reconciler = Reconciler(
+            store,
+            self._folds,
+            self.tail,
+            self._clock,
+            instance_id=self.instance_id,
+            lease_s=self._leasing.lease_s,
+        )
+        self._heartbeat = Heartbeat(
+            store,
+            self.instance_id,
+            lease_s=self._leasing.lease_s,
+            every_s=self._leasing.heartbeat_s,
+            held=lambda: self._live.keys(),
+            on_leases=self._heard,
+            on_expiry=self._expired,
+            on_lost=self._reconciler.close_lost,
+        )
         self._live: dict[str, _Live] = {}
-        self._live_threads: dict[str, Thread] = {}
-        self._threads: OrderedDict[str, Thread] = OrderedDict()
-        self._beginning = 0
+        self._beginning: dict[str, asyncio.Event] = {}
         self._idle = asyncio.Event()
         self._draining = False
         self._giving_up = False
@@ -99,10 +137,18 @@ class Supervisor:
         self._draining = self._giving_up = False
         self._idle = asyncio.Event()  # of this event loop: a host may start its bridge again in another
         self._tool_threads = ThreadLimiter()
-        self._threads.clear()
+        self._folds.clear()
         await self.journal.open()
+        await self._close_left_behind()
+        self._heartbeat.start()
+
+    async def _close_left_behind(self) -> None:
+        if not self.journal.exclusive:
+            await self._heartbeat.look_for_lost()
+            return
         for run in await self.journal.active_runs():
-            await self.close_lost(run)
+            if run.status != QUEUED:
+                await self._reconciler.close_lost(run)  # whatever its lease says: its executor is dead
 
     async def drain(self, patience_s: float) -> None:
         """Begin no new runs; let those at work finish for so long, then give them up as interrupted."""
@@ -119,6 +165,7 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._heartbeat.stop()
         await self.journal.close()
 
     @property
@@ -142,19 +189,29 @@ class Supervisor:
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def session(self, principal: Principal, session_id: str) -> Session | None:
-        """The principal's session with this id, if there is one."""
-        session = await self.journal.find_session(principal.tenant_id, principal.id, session_id)
-        if session is not None:
-            authorize(principal, "run", session)
-        return session
+        """The principal's session with this id, if there is one. Raises NotFound for a deleted one."""
+        return await self.sessions.lookup(principal, session_id, "run")
 
-    async def run(self, principal: Principal, run_id: str) -> RunRecord:
-        """The run with this id. Raises NotFound if it is not the principal's, or is not there."""
-        run = await self.journal.find_run(run_id)
-        authorize(principal, "read", run)
+    async def run(self, principal: Principal, run_id: str, action: str = "read") -> RunRecord:
+        """The run with this id. Raises NotFound if it is not the principal's, or not there, or in a deleted session."""
+        run = await self.journal.find_visible_run(run_id)
+        authorize(principal, action, run)
         if run is None:
             raise NotFound
         return run
+
+    async def runs(self, principal: Principal, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
+        """At most `limit` of the principal's runs behind a place, the newest first."""
+        return await self.journal.list_runs(owner_of(principal), wanted, before, limit)
+
+    async def tree(self, run: RunRecord) -> list[RunRecord]:
+        """All runs of the tree that the run belongs to, in the order in which they began."""
+        return await self.journal.runs_of_tree(run.root_run_id)
+
+    def agent_name(self, agent_id: str) -> str:
+        """The name of an agent for people; one that is not here any more goes by its id."""
+        performer = self.performers.get(agent_id)
+        return agent_id if performer is None else performer.agent.name
 
     def follow(self, run_id: str, after: int = 0) -> Cursor:
         """A reader of the run's facts behind `after`; it is to be closed."""
@@ -171,37 +228,27 @@ class Supervisor:
 
     async def thread(self, thread_id: str) -> Thread:
         """The fold of a thread, up to its last committed fact (or, while it runs here, its last fact)."""
-        thread = self._live_threads.get(thread_id)
-        if thread is None:
-            thread = self._threads.get(thread_id) or Thread(thread_id)
-            await self._read_up(thread)
-            thread = self._live_threads.get(thread_id, thread)  # a run may have begun meanwhile, on another fold
-        self._keep(thread)
-        return thread
+        return await self._folds.thread(thread_id)
+
+    async def committed_thread(self, thread_id: str) -> Thread:
+        """A fold of its own of all that the store has of a thread, and nothing that is not committed yet."""
+        return await self._folds.committed(thread_id)
 
     async def thread_as_of(self, run: RunRecord) -> Thread:
         """A fold of its own of the thread as it was when `run` had taken its request in."""
-        thread = Thread(run.thread_id)
-        for each, records in await self.journal.read_thread(run.thread_id, 0):
-            if each.run_id == run.run_id:
-                _fold(thread, each, list(itertools.takewhile(_is_intake, records)))
-                break
-            _fold(thread, each, records)
-        return thread
+        return await self._folds.as_of(run)
 
-    async def _read_up(self, thread: Thread) -> None:
-        for run, records in await self.journal.read_thread(thread.thread_id, thread.position):
-            _fold(thread, run, records)
+    async def thread_before(self, run: RunRecord) -> Thread:
+        """A fold of its own of the thread as it was before `run` began."""
+        return await self._folds.before(run)
 
-    def _keep(self, thread: Thread) -> None:
-        self._threads[thread.thread_id] = thread
-        self._threads.move_to_end(thread.thread_id)
-        while len(self._threads) > THREADS_KEPT:
-            oldest = next(iter(self._threads))
-            if oldest in self._live_threads:
-                self._threads.move_to_end(oldest)
-                break
-            del self._threads[oldest]
+    async def answer_with(self, run: RunRecord, client_run_id: str, input_digest: str = NO_REQUEST) -> RunRecord:
+        """Remember that a request which began nothing is answered by `run`; the run that answers it, which is another
+        if the same request was answered before. Without a digest it only names the run. Raises NotFound, StoreError.
+        """
+        if run.client_run_id == client_run_id and input_digest in (NO_REQUEST, run.input_digest):
+            return run
+        return await self.journal.add_alias(Alias(run.thread_id, client_run_id, input_digest, run.run_id))
 
     # --- beginning ------------------------------------------------------------------------------------------------
 
@@ -223,10 +270,11 @@ class Supervisor:
             run_id=self._mint("run"),
             executor_instance_id=self.instance_id,
             now=self._clock.now(),
+            lease_s=self._leasing.lease_s,
         )
         run_id = opening.run.run_id
         self.tail.opened(run_id)  # before it is in the store: nobody may find it there and not here
-        self._beginning += 1
+        self._beginning[run_id] = asyncio.Event()
         at_work = False
         try:
             begun = await self.journal.begin_run(opening)
@@ -234,7 +282,7 @@ class Supervisor:
                 at_work = self._launch(begun, request, performer, thread)
             return begun
         finally:
-            self._beginning -= 1
+            self._beginning.pop(run_id).set()
             self._look_idle()
             if not at_work:
                 self.tail.closed(run_id)
@@ -242,8 +290,8 @@ class Supervisor:
     def _launch(self, started: Started, request: RunRequest, performer: Performer, thread: Thread) -> bool:
         """Take the run's first facts in and set it to work; False if they were all of it."""
         run = started.run
-        _fold(thread, run, started.records)
-        self._keep(thread)
+        fold(thread, run, started.records)
+        self._folds.keep(thread)
         if run.is_over:
             return False
         run_log = RunLog(run, thread, self.journal, self.tail, self._clock, self._limits.max_uncommitted)
@@ -258,9 +306,10 @@ class Supervisor:
             mint=self._mint,
             threads=self._tool_threads,
             limits=self._limits,
+            shelf=self.artifacts,
         )
         live = self._live[run.run_id] = _Live(run, engine, request.cancel_when_unread)
-        self._live_threads[run.thread_id] = thread
+        self._folds.at_work(thread)
         self.tail.publish(run.run_id, started.records)
         if self._giving_up:
             engine.interrupt("shutdown")
@@ -273,37 +322,77 @@ class Supervisor:
             await live.engine.drive()
         except Exception as error:
             log.exception("run %s could not be written", run_id)
-            self._forget(thread)
-            await self._close_failed(live.run, error)
+            self._folds.forget(thread)
+            await self._reconciler.close_failed(live.run, error)
         finally:
             if live.grace is not None:
                 live.grace.cancel()
             del self._live[run_id]
             if all(other.run.thread_id != thread.thread_id for other in self._live.values()):
-                self._live_threads.pop(thread.thread_id, None)  # the thread's next run may have begun already
+                self._folds.released(thread)  # the thread's next run may have begun already
             self.tail.closed(run_id)
             self._look_idle()
             live.over.set()
 
-    def _forget(self, thread: Thread) -> None:
-        """The fold holds what was never committed: nobody may be given it."""
-        self._threads.pop(thread.thread_id, None)
-        self._live_threads.pop(thread.thread_id, None)
-
     # --- stopping -------------------------------------------------------------------------------------------------
 
     async def cancel(self, run_id: str, reason: str, wait_s: float | None = None) -> None:
-        """Ask a run of this process to stop, and wait for its end if asked to. A run that is over stays as it is."""
+        """Ask a run to stop, wherever it is at work, and wait for its end if asked to.
+
+        A run that is over stays as it is; one that nobody performs is closed here. Raises StoreError.
+        """
+        if (beginning := self._beginning.get(run_id)) is not None:
+            await beginning.wait()
         live = self._live.get(run_id)
-        if live is None:
+        if live is not None:
+            live.engine.cancel(reason)
+            await self._until_over(live, wait_s)
             return
-        live.engine.cancel(reason)
+        run = await self.journal.mark_cancel(run_id, reason)
+        if run is None or run.is_over or await self._reconciler.cancel_orphan(run, reason):
+            return
+        await self.journal.wake(Wake("cancel", run_id))
         if wait_s is not None:
-            try:
-                async with asyncio.timeout(wait_s):
-                    await live.over.wait()
-            except TimeoutError:
-                log.warning("run %s did not stop within %s s", run_id, wait_s)
+            await self._until_ended_elsewhere(run, wait_s)
+
+    async def _until_over(self, live: _Live, wait_s: float | None) -> None:
+        if wait_s is None:
+            return
+        try:
+            async with asyncio.timeout(wait_s):
+                await live.over.wait()
+        except TimeoutError:
+            log.warning("run %s did not stop within %s s", live.run.run_id, wait_s)
+
+    async def _until_ended_elsewhere(self, run: RunRecord, wait_s: float) -> None:
+        cursor = self.follow(run.run_id, run.last_seq)
+        try:
+            async with asyncio.timeout(wait_s):
+                while await cursor.next():
+                    pass
+        except TimeoutError:
+            log.warning("run %s, at work elsewhere, did not stop within %s s", run.run_id, wait_s)
+        finally:
+            cursor.close()
+
+    async def delete_session(self, principal: Principal, session_id: str, wait_s: float) -> None:
+        """Hide a session and cancel what is at work in it, waiting so long for the end. Raises NotFound, StoreError."""
+        for run in await self.sessions.hide(principal, session_id):
+            await self.cancel(run.run_id, "session_deleted", wait_s)
+
+    async def purge_session(self, principal: Principal, session_id: str, wait_s: float) -> Receipt:
+        """Erase a session, hidden or not, with all that happened in it: nothing of it is left anywhere.
+
+        Raises NotFound, StoreError, ThreadBusy (a run in it does not end within `wait_s` seconds).
+        """
+        await self.sessions.close(principal, session_id)
+        return await self.erasure.session(owner_of(principal), session_id, wait_s)
+
+    async def close_lost(self, run: RunRecord) -> bool:
+        """Close a run whose executor is gone. False if it is at work or beginning here, or held by another process."""
+        if run.run_id in self._live or run.run_id in self._beginning:
+            return False
+        return await self._reconciler.close_lost(run)
 
     def is_at_work(self, run_id: str) -> bool:
         """Whether the run is performed by this process."""
@@ -328,58 +417,21 @@ class Supervisor:
         await self._clock.sleep(self._grace_s)
         live.engine.cancel("client_disconnected")
 
-    # --- closing what was lost ------------------------------------------------------------------------------------
+    # --- leases ---------------------------------------------------------------------------------------------------
 
-    async def close_lost(self, run: RunRecord) -> bool:
-        """Reconciliation: the run's executor is gone; say so, and what became of the calls it had begun.
+    def _heard(self, held: Set[str], leases: list[Lease]) -> None:
+        """What a heartbeat brought: a run that is missing is another's now, or over."""
+        by_run = {lease.run_id: lease for lease in leases}
+        for run_id in held:
+            live, lease = self._live.get(run_id), by_run.get(run_id)
+            if live is None:
+                continue
+            if lease is None or lease.fence != live.run.fence:
+                live.engine.interrupt("lease_lost")
+            elif lease.cancel_reason is not None:
+                live.engine.cancel(lease.cancel_reason)
 
-        Comes to nothing (False) for a run that is at work or beginning here. A thread that cannot be read any more
-        ends bare: one that is damaged must not keep the others from being served.
-        """
-        if run.run_id in self._live or self._beginning:
-            return False
-        lost = e.RunInterrupted("executor_lost")
-        try:
-            await self._close(run, lost)
-        except AguiBridgeError:
-            log.exception("run %s cannot be read; it ends without its message", run.run_id)
-            taken = await self.journal.take_over(run.run_id, self.instance_id)
-            if taken is not None:
-                await self.journal.append(run.run_id, taken.fence, taken.last_seq, [lost], self._clock.now())
-        return True
-
-    async def _close_failed(self, run: RunRecord, error: Exception) -> None:
-        """The run's facts could not be written: end it with what the journal holds, if that takes it.
-
-        A run whose fence was lost has another owner, or is over.
-        """
-        if isinstance(error, FenceLost):
-            return
-        known = error if isinstance(error, AguiBridgeError) else AguiBridgeError("The server failed; its log says why.")
-        try:
-            await self._close(run, e.RunFailed(known.as_payload()))
-        except Exception:
-            log.exception("run %s stays open until the next start", run.run_id)
-
-    async def _close(self, run: RunRecord, terminal: e.Event) -> None:
-        taken = await self.journal.take_over(run.run_id, self.instance_id)
-        if taken is None:
-            return
-        thread = Thread(run.thread_id)
-        await self._read_up(thread)
-        if taken.status == CANCELLING:
-            terminal = e.RunInterrupted("executor_lost")
-        facts = ending(thread.turn, terminal)
-        records = await self.journal.append(run.run_id, taken.fence, taken.last_seq, facts, self._clock.now())
-        self.tail.publish(run.run_id, records)
-
-
-def _fold(thread: Thread, run: RunRecord, records: list[e.Record]) -> None:
-    for record in records:
-        if run.base + record.seq > thread.position:
-            thread.apply(run.run_id, run.base, record.seq, record.event)
-
-
-def _is_intake(record: e.Record) -> bool:
-    """Whether a fact came with the request, before the run said or did anything."""
-    return not isinstance(record.event, e.MessageStarted) and type(record.event) not in e.TERMINAL
+    def _expired(self) -> None:
+        """The store cannot be asked for so long that others may take the runs of this process: its work stops."""
+        for live in list(self._live.values()):
+            live.engine.interrupt("lease_lost")

@@ -95,6 +95,9 @@ class SamplesDialect:
 class SamplesDecoder:
     """Hands over what it is given."""
 
+    usage: JsonObject | None = None
+    model: str | None = None
+
     def feed(self, chunk: JsonObject) -> list[Sample]:
         """The sample in the chunk."""
         return [chunk["sample"]]

@@ -12,15 +12,19 @@ authority, which is why a store may leave out the deltas of a finished run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from runtime import events as e
 from runtime.canonical import Json, JsonObject
-from runtime.entries import LATE_ANSWER, Call, Entry, Round, Said, Turn, with_error
-from runtime.items import FunctionCallOutput, Item, text_of
+from runtime.entries import LATE_ANSWER, Activity, Call, Entry, Round, Said, Turn, with_error
+from runtime.items import REJECTION, FunctionCallOutput, Item, text_of
 from runtime.parts import REASONING, TEXT, TOOL_CALL
-from runtime.state_delta import apply
+from runtime.state_delta import PatchConflict, apply
+
+ARTIFACT = "agui-bridge.artifact"
+"""The type of the activity that shows an artifact."""
 
 ELSEWHERE = "elsewhere"
 """The target of a call in a message that is not the model's: nobody here answers it."""
@@ -51,6 +55,8 @@ class Thread:
         self.outputs = 0
         """How many outputs there have been."""
         self.state: Json = {}
+        self.agents: dict[str, str] = {}
+        """The agent of each run, by the run's id."""
         self.last_run: RunNote | None = None
         self.turn: Turn | None = None
         """The assistant message of the last run, if it has begun one."""
@@ -90,6 +96,7 @@ class Thread:
                 handler(self, run_id, event)
 
     def _run_started(self, run_id: str, event: e.RunStarted) -> None:
+        self.agents[run_id] = event.agent_id
         self.last_run = RunNote(run_id, event.client_run_id, "running")
         self.turn = None
 
@@ -177,7 +184,12 @@ class Thread:
             if self.turn is not None:
                 self.turn.replace_parts(event.content)
             return
+        if event.runtime_role == REJECTION:  # a part of the run's own message, between two of its rounds
+            if self.turn is not None:
+                self.turn.round(self.turn.last_round).rejection = text_of(event.content)
+            return
         said = Said(event.message_id, event.role, event.content, True, event.attributes, event.runtime_role)
+        said.run_id = run_id
         if event.runtime_role == LATE_ANSWER:
             call = self.calls.get((event.attributes or {}).get("tool_call_id", ""))
             if call is not None:
@@ -192,6 +204,27 @@ class Thread:
 
     def _state_delta(self, run_id: str, event: e.StateDelta) -> None:
         self.state = apply(self.state, event.delta)
+
+    def _activity_snapshot(self, run_id: str, event: e.ActivitySnapshot) -> None:
+        self._show(event.activity_id, event.activity_type, event.content)
+
+    def _activity_delta(self, run_id: str, event: e.ActivityDelta) -> None:
+        if (activity := self._activity(event.activity_id)) is not None:
+            with suppress(PatchConflict):  # a page skips it, too
+                activity.content = apply(activity.content, event.delta)
+
+    def _artifact_created(self, run_id: str, event: e.ArtifactCreated) -> None:
+        self._show(event.id, ARTIFACT, artifact_content(event))
+
+    def _show(self, activity_id: str, activity_type: str, content: JsonObject) -> None:
+        if (activity := self._activity(activity_id)) is not None:
+            activity.activity_type, activity.content = activity_type, content
+        elif (turn := self.turn) is not None:
+            turn.activities[activity_id] = Activity(activity_id, activity_type, content, turn.last_round)
+
+    def _activity(self, activity_id: str) -> Activity | None:
+        turns = (entry for entry in reversed(self.entries) if isinstance(entry, Turn))
+        return next((turn.activities[activity_id] for turn in turns if activity_id in turn.activities), None)
 
     def _seeded(self, run_id: str, event: e.HistorySeeded) -> None:
         for payload in event.messages:
@@ -217,6 +250,7 @@ class Thread:
             visible,
             payload.get("attributes"),
             calls=calls,
+            run_id=run_id,
         )
 
     def _seeded_output(self, payload: JsonObject) -> None:
@@ -251,6 +285,17 @@ class Thread:
         return len(self.entries)
 
 
+def artifact_content(event: e.ArtifactCreated) -> JsonObject:
+    """What the activity that shows an artifact says of it."""
+    return {
+        "id": event.id,
+        "name": event.name,
+        "mediaType": event.media_type,
+        "size": event.size,
+        "digest": event.digest,
+    }
+
+
 _STATUS: dict[type[e.Event], str] = {
     e.RunCompleted: "succeeded",
     e.RunFailed: "failed",
@@ -275,6 +320,9 @@ _HANDLERS: dict[type[e.Event], Callable[[Thread, str, Any], None]] = {
     e.ToolCallCompleted: Thread._call_completed,
     e.StateSnapshot: Thread._state_snapshot,
     e.StateDelta: Thread._state_delta,
+    e.ActivitySnapshot: Thread._activity_snapshot,
+    e.ActivityDelta: Thread._activity_delta,
+    e.ArtifactCreated: Thread._artifact_created,
     e.HistorySeeded: Thread._seeded,
     e.HistoryForked: Thread._forked,
 }

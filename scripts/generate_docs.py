@@ -18,6 +18,7 @@ from scripts import (
     generate_http,
     generate_map,
     generate_models,
+    generate_openapi,
     generate_settings,
     generate_states,
 )
@@ -29,6 +30,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "docs/architecture.md": generate_map.page,
     "docs/events.md": generate_events.page,
     "docs/http.md": generate_http.page,
+    "docs/openapi.yaml": generate_openapi.page,
     "docs/providers.md": generate_models.page,
     "docs/run-states.md": generate_states.page,
     "docs/settings.md": generate_settings.page,

@@ -22,6 +22,9 @@ INTAKE: Final = "agui_bridge/intake.py"
 TOLD: Final = "agui_bridge/told.py"
 SAMPLING: Final = "runtime/sampling.py"
 ENGINE: Final = "runtime/engine.py"
+MODEL_CALL: Final = "runtime/model_call.py"
+TOOLS: Final = "runtime/tool_runner.py"
+HOOKS: Final = "runtime/hooks.py"
 ENDING: Final = "runtime/ending.py"
 BEGINNING: Final = "runtime/beginning.py"
 SUPERVISOR: Final = "runtime/supervisor.py"
@@ -31,7 +34,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "run.started": {BEGINNING: "first fact of every run"},
     "run.completed": {ENGINE: "at the end", BEGINNING: "at once, when there is nothing to say"},
     "run.failed": {ENGINE: "at the end", SUPERVISOR: "when the journal refused the run's facts"},
-    "run.cancelling": {ENGINE: "when a stop is asked for, or a budget is used up"},
+    "run.cancelling": {ENGINE: "when somebody or a hook asks for a stop, or a budget is used up"},
     "run.cancelled": {ENGINE: "at the end"},
     "run.interrupted": {ENGINE: "at a shutdown", SUPERVISOR: "at the next start after a crash"},
     "round.started": {SAMPLING: "before the model is asked"},
@@ -40,6 +43,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "message.delta": {SAMPLING: "as the model speaks"},
     "message.completed": {
         TOLD: "what a user said, or a page answered too late",
+        SAMPLING: "what the model is told of an answer that does not fit the output type",
         ENDING: "the assistant's message, before the terminal event",
     },
     "reasoning.started": {SAMPLING: "as the model thinks"},
@@ -48,7 +52,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "tool.call.started": {SAMPLING: "as the model writes a call"},
     "tool.call.delta": {SAMPLING: "as the model writes a call"},
     "tool.call.committed": {SAMPLING: "in the commit that completes the round"},
-    "tool.execution.started": {ENGINE: "committed before the tool is called"},
+    "tool.execution.started": {TOOLS: "committed before the tool is called"},
     "tool.call.completed": {
         SAMPLING: "the tool returned, failed or was refused",
         TOLD: "the page answered, or a page showed a call without an answer",
@@ -56,6 +60,10 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     },
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
     "state.delta": {STATE: "a tool's change"},
+    "custom": {
+        MODEL_CALL: "`agui-bridge.model_retry`, when an attempt failed, before the next one is waited for",
+        HOOKS: "`agui-bridge.hook`, when a hook decided something",
+    },
     "history.seeded": {
         TOLD: "a history that this server did not know",
         INTAKE: "single messages that it did not know",
@@ -67,7 +75,8 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
 SHOWN: Final[dict[str, str]] = {
     "run.started": "The ids are the request's own. Behind it stands what the page lacks: one MESSAGES_SNAPSHOT or two, "
     "and a STATE_SNAPSHOT when the page believes in another state.",
-    "run.completed": "What is open is closed. Then the outcome `success`, with `pendingToolCallIds` and `usage`.",
+    "run.completed": "What is open is closed. Then the outcome `success`, with `pendingToolCallIds`, `usage` and "
+    "`result`.",
     "run.failed": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code and the "
     "message.",
     "run.cancelling": "Nothing: the end shows it.",
@@ -93,6 +102,7 @@ SHOWN: Final[dict[str, str]] = {
     "none.",
     "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
     "state.delta": "The same operations.",
+    "custom": "Name and value as they are.",
     "history.seeded": "Nothing: it shows in snapshots.",
     "history.forked": "Nothing: it shows in snapshots.",
 }

@@ -1,4 +1,5 @@
-"""The generated blocks of docs/http.md: every error code, with its status from the class that has it.
+"""The generated blocks of docs/http.md: every route, as the API's description has it, and every error code, with its
+status from the class that has it.
 
 When a code is met cannot be derived; it stands here in words. tests/docs/ fails when the code knows a code that has no
 words, and when words speak of a code that is gone.
@@ -16,8 +17,9 @@ from typing import Final, TypeAlias
 
 import agui_bridge
 import runtime
-from agui_bridge.bridge import NotStarted
+from agui_bridge.bridge import AGENT_PATH, NotStarted
 from agui_bridge.web import guard
+from agui_bridge.web.openapi import openapi
 from runtime import errors
 from runtime.dialects import faults
 from runtime.errors import AguiBridgeError
@@ -30,10 +32,14 @@ Fault: TypeAlias = type[AguiBridgeError]
 REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
     "not_json": (guard.NotJson, "The body cannot be parsed, or the client went away before it was complete."),
     "foreign_origin": (guard.ForeignOrigin, "A page of another origin, or on loopback a Host that is not loopback."),
-    "not_found": (errors.NotFound, "No such route, agent or run, or it is not yours."),
+    "not_found": (errors.NotFound, "No such route, agent, session or run, or it is not yours, or was deleted."),
     "method_not_allowed": (405, "The route has other methods; `Allow` names them."),
     "thread_busy": (errors.ThreadBusy, "Another run is at work on the thread; `details.run_id` names it."),
     "run_conflict": (errors.RunConflict, "The `runId` was used on the thread for other content; `details.run_id`."),
+    "idempotency_conflict": (
+        errors.IdempotencyConflict,
+        "The `Idempotency-Key` was used for another request; `details.run_id`.",
+    ),
     "body_too_large": (guard.BodyTooLarge, "More than `max_body_mib`, by Content-Length or as received."),
     "unsupported_media_type": (
         guard.UnsupportedMediaType,
@@ -67,9 +73,12 @@ RUN_ERRORS: Final[dict[str, str]] = {
     "content_filter": "A content filter stopped the request or the answer.",
     "stream_cut": "The stream ended in the middle. Nothing of the round enters history.",
     "turn_paused": "The provider paused its turn again and again instead of answering.",
-    "output_truncated": "The answer was cut by its length limit with a tool call in it. No call is executed.",
+    "output_truncated": "The answer was cut by its length limit with a tool call in it, or within the value that it "
+    "is. No call is executed.",
     "refusal": "The model refused, without a text that says so.",
+    "output_invalid": "The model's answer did not fit the agent's output type, even after it was told why.",
     "empty_response": "The model answered with nothing.",
+    "hook_failed": "A hook of the agent failed; the message names it, the log says why.",
     "approval_unsupported": "The provider asks for an approval of its own, which cannot be given here.",
     "unstorable": "A fact of this run cannot be stored.",
     "run_interrupted": "The server stopped before the run was finished.",
@@ -96,6 +105,7 @@ ELSEWHERE: Final[dict[str, str]] = {
 
 def page(now: str) -> str:
     """The page with its blocks written anew."""
+    now = replace_block(now, "routes", table(("route", "what it does"), _routes()))
     refusals = [(_status(fault), code(name), when) for name, (fault, when) in REFUSALS.items()]
     refusals.sort(key=lambda row: row[0] or "z")
     now = replace_block(now, "refusals", table(("status", "code", "when"), refusals))
@@ -103,6 +113,15 @@ def page(now: str) -> str:
     now = replace_block(now, "run errors", table(("code", "when"), fails))
     elsewhere = [(code(name), what) for name, what in ELSEWHERE.items()]
     return replace_block(now, "other codes", table(("code", "where it is met"), elsewhere))
+
+
+def _routes() -> list[tuple[str, str]]:
+    return [
+        (code(f"{method.upper()} {path}"), operation["summary"])
+        for path, operations in openapi(AGENT_PATH)["paths"].items()
+        for method, operation in operations.items()
+        if method != "parameters"
+    ]
 
 
 def codes() -> set[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.plugin_missing", "tests.official_client"]
+from tests.examples import NIGHTLY, profile
+
+pytest_plugins = ["tests.plugin_missing", "tests.official_client", "tests.pooler", "tests.stores"]
 
 settings.register_profile("default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("nightly", settings.get_profile("default"), max_examples=10_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.register_profile(NIGHTLY, settings.get_profile("default"), max_examples=10_000)
+settings.load_profile(profile())
 
 
 @pytest.fixture

@@ -1,20 +1,27 @@
-"""Journals that do what a test says: hold a commit until it is let go, or fail one."""
+"""Stores that do what a test says: hold a commit until it is let go, or fail one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from runtime.events import Event, Record
-from runtime.journal import Begun, Journal, Opening, Session
+from runtime.journal import Begun, KeyedRun, Opening, Session
+from runtime.journal.aliases import Alias
+from runtime.journal.artifacts import Artifact
+from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.leases import Lease
+from runtime.journal.retention import Removed
+from runtime.journal.store import Store
+from runtime.journal.wakes import End, Wake
 from runtime.run import RunRecord
 
 
 class Double:
     """A journal that hands everything on to another."""
 
-    def __init__(self, inner: Journal) -> None:
+    def __init__(self, inner: Store) -> None:
         self.inner = inner
 
     async def open(self) -> None:
@@ -37,9 +44,6 @@ class Double:
     async def content(self, digest: str) -> bytes | None:
         return await self.inner.content(digest)
 
-    async def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
-        return await self.inner.take_over(run_id, executor_instance_id)
-
     async def find_run(self, run_id: str) -> RunRecord | None:
         return await self.inner.find_run(run_id)
 
@@ -52,11 +56,122 @@ class Double:
     async def read(self, run_id: str, after: int, limit: int) -> list[Record]:
         return await self.inner.read(run_id, after, limit)
 
-    async def read_thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
-        return await self.inner.read_thread(thread_id, after)
+    async def read_thread(
+        self, thread_id: str, after: int, up_to: int | None = None
+    ) -> list[tuple[RunRecord, list[Record]]]:
+        return await self.inner.read_thread(thread_id, after, up_to)
+
+    async def add_alias(self, alias: Alias) -> RunRecord:
+        return await self.inner.add_alias(alias)
+
+    async def find_named_run(self, thread_id: str, client_run_id: str) -> RunRecord | None:
+        return await self.inner.find_named_run(thread_id, client_run_id)
 
     async def healthy(self) -> None:
         await self.inner.healthy()
+
+    @property
+    def exclusive(self) -> bool:
+        return self.inner.exclusive
+
+    async def renew(self, executor_instance_id: str, run_ids: Sequence[str], lease_s: float) -> list[Lease]:
+        return await self.inner.renew(executor_instance_id, run_ids, lease_s)
+
+    async def take_over(self, run_id: str, executor_instance_id: str, lease_s: float) -> RunRecord | None:
+        return await self.inner.take_over(run_id, executor_instance_id, lease_s)
+
+    async def hand_over(self, run_id: str, fence: int) -> bool:
+        return await self.inner.hand_over(run_id, fence)
+
+    async def lost_runs(self) -> list[RunRecord]:
+        return await self.inner.lost_runs()
+
+    async def mark_cancel(self, run_id: str, reason: str) -> RunRecord | None:
+        return await self.inner.mark_cancel(run_id, reason)
+
+    async def mark_read(self, run_ids: Sequence[str]) -> None:
+        await self.inner.mark_read(run_ids)
+
+    async def clear_read(self, run_id: str) -> None:
+        await self.inner.clear_read(run_id)
+
+    def subscribe(self, on_wake: Callable[[Wake | None], None]) -> None:
+        self.inner.subscribe(on_wake)
+
+    async def wake(self, wake: Wake) -> None:
+        await self.inner.wake(wake)
+
+    async def ends(self, run_ids: Sequence[str]) -> dict[str, End]:
+        return await self.inner.ends(run_ids)
+
+    async def add_session(self, session: Session) -> None:
+        await self.inner.add_session(session)
+
+    async def change_session(self, owner: Owner, session_id: str, change: SessionChange) -> Session | None:
+        return await self.inner.change_session(owner, session_id, change)
+
+    async def hide_session(self, owner: Owner, session_id: str, at: int) -> list[RunRecord] | None:
+        return await self.inner.hide_session(owner, session_id, at)
+
+    async def list_sessions(self, owner: Owner, before: Place | None, limit: int) -> list[Session]:
+        return await self.inner.list_sessions(owner, before, limit)
+
+    async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
+        return await self.inner.list_runs(owner, wanted, before, limit)
+
+    async def list_every_run(self, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
+        return await self.inner.list_every_run(wanted, before, limit)
+
+    async def find_visible_run(self, run_id: str) -> RunRecord | None:
+        return await self.inner.find_visible_run(run_id)
+
+    async def runs_of_tree(self, root_run_id: str) -> list[RunRecord]:
+        return await self.inner.runs_of_tree(root_run_id)
+
+    async def find_keyed(self, owner: Owner, key_digest: str) -> KeyedRun | None:
+        return await self.inner.find_keyed(owner, key_digest)
+
+    async def add_artifact(self, artifact: Artifact) -> None:
+        await self.inner.add_artifact(artifact)
+
+    async def find_artifact(self, artifact_id: str) -> Artifact | None:
+        return await self.inner.find_artifact(artifact_id)
+
+    async def artifacts_of(self, thread_id: str) -> list[Artifact]:
+        return await self.inner.artifacts_of(thread_id)
+
+    async def has_artifact(self, digest: str) -> bool:
+        return await self.inner.has_artifact(digest)
+
+    async def content_slice(self, digest: str, start: int, length: int) -> bytes | None:
+        return await self.inner.content_slice(digest, start, length)
+
+    async def keep_secret(self, name: str, made: bytes) -> bytes:
+        return await self.inner.keep_secret(name, made)
+
+    async def uncompacted_runs(self, ended_before: int, limit: int, without: Collection[str] = ()) -> list[str]:
+        return await self.inner.uncompacted_runs(ended_before, limit, without)
+
+    async def compact(self, run_id: str, at: int) -> int:
+        return await self.inner.compact(run_id, at)
+
+    async def expire(self, idle_before: int, at: int, limit: int, without: Collection[str] = ()) -> Removed:
+        return await self.inner.expire(idle_before, at, limit, without)
+
+    async def sweep(self, at: int) -> Removed:
+        return await self.inner.sweep(at)
+
+    async def threads_of_session(self, owner: Owner, session_id: str) -> list[str]:
+        return await self.inner.threads_of_session(owner, session_id)
+
+    async def threads_of_owner(self, owner: Owner) -> list[str]:
+        return await self.inner.threads_of_owner(owner)
+
+    async def sessions_of_owner(self, owner: Owner) -> list[Session]:
+        return await self.inner.sessions_of_owner(owner)
+
+    async def erase(self, thread_ids: Sequence[str]) -> Removed:
+        return await self.inner.erase(thread_ids)
 
 
 @dataclass(frozen=True)
@@ -80,7 +195,7 @@ class Held:
 class HeldJournal(Double):
     """Holds every commit (from the first, or from `hold()` on) until the test lets it go."""
 
-    def __init__(self, inner: Journal, *, holding: bool = True) -> None:
+    def __init__(self, inner: Store, *, holding: bool = True) -> None:
         super().__init__(inner)
         self._holding = holding
         self._arrivals: asyncio.Queue[Held] = asyncio.Queue()
@@ -119,7 +234,7 @@ class HeldJournal(Double):
 class FailingJournal(Double):
     """Raises what `fails` answers for an append's events, if it answers with something."""
 
-    def __init__(self, inner: Journal, fails: Callable[[Sequence[Event]], Exception | None]) -> None:
+    def __init__(self, inner: Store, fails: Callable[[Sequence[Event]], Exception | None]) -> None:
         super().__init__(inner)
         self.fails = fails
 

@@ -16,7 +16,7 @@ import uvicorn
 from agui_bridge.bridge import Bridge
 from agui_bridge.settings import Settings
 from runtime.agent import Agent
-from runtime.journal import Journal
+from runtime.journal.store import Store
 
 JsonObject = dict[str, Any]
 
@@ -129,7 +129,7 @@ async def listening(app: Any) -> AsyncGenerator[str, None]:
 async def serving(
     agents: Agent | list[Agent] | dict[str, Agent],
     *,
-    store: str | Journal = "memory:",
+    store: str | Store = "memory:",
     **settings: Any,
 ) -> AsyncGenerator[Served, None]:
     """A bridge on a socket. Keyword arguments are settings."""

@@ -5,6 +5,8 @@ Knows neither pytest nor the tests; `python -m tests.toolchain` prints what this
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import asyncpg
+
+POSTGRES = "AGUI_BRIDGE_TEST_POSTGRES"
+"""The URL of a PostgreSQL server on which tests may make databases; without it the one on 127.0.0.1:5432 is used."""
 
 NODE_DIR = Path(__file__).parent / "node"
 OLDEST_NODE = 20
@@ -84,10 +92,39 @@ def _strace_missing() -> str | None:
     return None if traced == "traced" else "strace may not trace here"
 
 
+def postgres_url() -> str:
+    """The server that tests may use."""
+    return os.environ.get(POSTGRES) or "postgresql://postgres@127.0.0.1:5432/postgres"
+
+
+def _postgres_missing() -> str | None:
+    async def look() -> None:
+        connection = await asyncpg.connect(postgres_url(), timeout=5)
+        await connection.close()
+
+    try:
+        asyncio.run(look())
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        where = urlsplit(postgres_url())
+        return f"no PostgreSQL at {where.hostname}:{where.port or 5432} ({type(error).__name__})"
+    return None
+
+
+def pgbouncer() -> str | None:
+    """Path of the connection pooler; its package puts it where not every PATH looks."""
+    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+
+
+def _pgbouncer_missing() -> str | None:
+    return _postgres_missing() if pgbouncer() else "no pgbouncer"
+
+
 TOOLS = {
     tool.name: tool
     for tool in (
         Tool("node", "make node-modules", _node_missing, frozenset({"official_client"})),
+        Tool("postgres", f"apt-get install postgresql, or set {POSTGRES}", _postgres_missing),
+        Tool("pgbouncer", "apt-get install pgbouncer", _pgbouncer_missing),
         Tool("strace", "apt-get install strace", _strace_missing),
     )
 }

@@ -3,32 +3,27 @@ else."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agui_bridge.web.artifacts_api import ArtifactsApi
+from agui_bridge.web.cors import Cors
 from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
 from agui_bridge.web.host import Host
+from agui_bridge.web.methods import Endpoint, Methods
+from agui_bridge.web.openapi import openapi
 from agui_bridge.web.runs_api import RunsApi
+from agui_bridge.web.sessions_api import SessionsApi
 from agui_bridge.web.stream import StreamAborted
 from runtime.errors import StoreError
 
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-_LOOPBACK_ORIGINS = r"https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?"
-_EXPOSED = ["X-Run-Id", "Location"]
-
-
-def build_app(bridge: Host, *, agent_path: str, loopback: bool) -> Starlette:
-    """The app of a bridge. With `loopback` it is meant for this machine alone."""
-    runs = RunsApi(bridge)
+def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starlette:
+    """The app of a bridge. With `loopback` it is meant for this machine alone; None: where it listens there."""
 
     async def run_first(request: Request) -> Response:
         return await bridge.handle(request)
@@ -36,30 +31,36 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool) -> Starlette:
     async def run_named(request: Request) -> Response:
         return await bridge.handle(request, agent=request.path_params["agent"])
 
+    async def connect_first(request: Request) -> Response:
+        return await bridge.handle(request, connect=True)
+
+    async def connect_named(request: Request) -> Response:
+        return await bridge.handle(request, agent=request.path_params["agent"], connect=True)
+
     async def health(request: Request) -> Response:
         return json_response({"status": "ok"})
 
     async def ready(request: Request) -> Response:
         return await _ready(bridge)
 
+    description = openapi(agent_path)
+
+    async def describe(request: Request) -> Response:
+        return json_response(description)
+
     app = Starlette(
         routes=[
             Route("/", run_first, methods=["POST"]),
+            Route("/connect", connect_first, methods=["POST"]),
+            Route(f"{agent_path.rstrip('/')}/connect", connect_named, methods=["POST"]),  # a name may hold slashes
             Route(agent_path, run_named, methods=["POST"]),
-            Route("/api/agent-runs/{run_id}", _endpoint(runs.run), methods=["GET"]),
-            Route("/api/agent-runs/{run_id}/events", _endpoint(runs.events), methods=["GET"]),
+            *_api_routes(bridge),
+            Route("/openapi.json", describe, methods=["GET"]),
             Route("/health", health, methods=["GET"]),
             Route("/ready", _endpoint(ready), methods=["GET"]),
         ],
         middleware=[
-            Middleware(
-                CORSMiddleware,
-                allow_origins=bridge.settings.allowed_origins,
-                allow_origin_regex=_LOOPBACK_ORIGINS if loopback else None,
-                allow_methods=["GET", "POST", "PATCH", "DELETE"],
-                allow_headers=["*"],
-                expose_headers=_EXPOSED,
-            ),
+            Middleware(Cors, allowed_origins=bridge.settings.allowed_origins, loopback=loopback),
             Middleware(OriginGuard, allowed_origins=bridge.settings.allowed_origins, loopback=loopback),
         ],
         exception_handlers={HTTPException: on_http_exception, Exception: _outside_routes},
@@ -67,6 +68,24 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool) -> Starlette:
     )
     app.router.redirect_slashes = False  # a client of an API is told what is wrong, not sent around
     return app
+
+
+def _api_routes(bridge: Host) -> list[Route]:
+    """The native API. A session's id may hold slashes: what stands behind it is looked for first."""
+    runs, sessions, artifacts = RunsApi(bridge), SessionsApi(bridge), ArtifactsApi(bridge)
+    paths: dict[str, dict[str, Endpoint]] = {
+        "/api/agent-runs": {"GET": runs.list},
+        "/api/agent-runs/{run_id}": {"GET": runs.run},
+        "/api/agent-runs/{run_id}/events": {"GET": runs.events},
+        "/api/agent-runs/{run_id}/tree": {"GET": runs.tree},
+        "/api/agent-runs/{run_id}/rounds": {"GET": runs.rounds},
+        "/api/agent-runs/{run_id}/cancel": {"POST": runs.cancel},
+        "/api/artifacts/{artifact_id}": {"GET": artifacts.read},
+        "/api/sessions": {"GET": sessions.list, "POST": sessions.create},
+        "/api/sessions/{session_id:path}/messages": {"GET": sessions.messages, "POST": sessions.say},
+        "/api/sessions/{session_id:path}": {"GET": sessions.show, "PATCH": sessions.change, "DELETE": sessions.delete},
+    }
+    return [Route(path, Methods(endpoints)) for path, endpoints in paths.items()]
 
 
 def _endpoint(work: Endpoint) -> Endpoint:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable
 from http import HTTPStatus
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import orjson
 from starlette.datastructures import Headers
@@ -118,6 +118,11 @@ def json_response(document: Json, status: int = 200, headers: dict[str, str] | N
     return Response(orjson.dumps(document), status, headers, media_type="application/json")
 
 
+def prefix_of(request: Request) -> str:
+    """Where a host has mounted this app."""
+    return quote(request.scope.get("root_path", ""))
+
+
 def error_response(error: AguiBridgeError) -> Response:
     """`{code, message, details}` with the error's status."""
     headers = {"retry-after": "1"} if error.status == 503 else None
@@ -175,36 +180,53 @@ class OriginGuard:
     """Refuses what a browser sends for a page that has no business here.
 
     A request that is not a GET and has a foreign Origin is refused. With `loopback` the server is meant for this
-    machine alone: the Host must be a loopback name (a rebound DNS name is not), and every loopback origin may call.
-    A request without Host is no browser's, and passes.
+    machine alone: the Host must be a loopback name (a rebound DNS name is not) or that of an allowed origin (a proxy
+    on this machine hands it on), and every loopback origin may call. None: so it is for what comes in on a loopback
+    address. A request without Host is no browser's, and passes.
     """
 
-    def __init__(self, app: ASGIApp, allowed_origins: list[str], loopback: bool) -> None:
+    def __init__(self, app: ASGIApp, allowed_origins: list[str], loopback: bool | None) -> None:
         self._app = app
         self._allowed = frozenset(allowed_origins)
+        self._hosts = frozenset(origin.partition("://")[2] for origin in allowed_origins)
         self._loopback = loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            host = headers.get("host", "")
-            if self._loopback and host and not is_loopback(host):
-                refusal = ForeignOrigin("This server listens on a loopback address and answers to its names alone.")
+            host, here = headers.get("host", ""), serves_this_machine(scope, self._loopback)
+            if here and host and not is_loopback(host) and host not in self._hosts:
+                refusal = ForeignOrigin(
+                    "This server listens on a loopback address and answers to its names alone, "
+                    "and to the hosts of `allowed_origins`."
+                )
                 return await error_response(refusal)(scope, receive, send)
             origin = headers.get("origin")
             if (
                 origin is not None
                 and scope["method"] not in ("GET", "HEAD", "OPTIONS")
-                and self._is_foreign(origin, host)
+                and self._is_foreign(origin, host, here=here)
             ):
                 return await error_response(ForeignOrigin())(scope, receive, send)
         return await self._app(scope, receive, send)
 
-    def _is_foreign(self, origin: str, host: str) -> bool:
+    def _is_foreign(self, origin: str, host: str, *, here: bool) -> bool:
         if origin in self._allowed or "*" in self._allowed:
             return False
         netloc = origin.partition("://")[2]  # an Origin has nothing behind it; "null" has nothing at all
-        return not netloc or (netloc != host and not (self._loopback and is_loopback(netloc)))
+        return not netloc or (netloc != host and not (here and is_loopback(netloc)))
+
+
+def serves_this_machine(scope: Scope, loopback: bool | None) -> bool:
+    """Whether a request came to a server that is meant for this machine alone: as was said, or, where nothing was
+    said, by the address at which it came in. Who it is that may reach an app below a path is its host's business, or
+    its proxy's."""
+    if loopback is not None:
+        return loopback
+    if scope.get("root_path"):
+        return False
+    server = scope.get("server")  # of a Unix socket it is a path, and some servers do not know it
+    return bool(server) and is_loopback(server[0])
 
 
 def is_loopback(host: str) -> bool:
@@ -213,6 +235,9 @@ def is_loopback(host: str) -> bool:
         return False
     try:
         name = host if host.count(":") > 1 and host[0] != "[" else urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ip_address(name).is_loopback
+        if name == "localhost":
+            return True
+        address = ip_address(name)
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return False

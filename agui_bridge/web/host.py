@@ -8,6 +8,7 @@ from typing import Protocol
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agui_bridge.links import LinkOf, Signer
 from agui_bridge.settings import Settings
 from runtime.authority import Principal
 from runtime.supervisor import Supervisor
@@ -26,6 +27,15 @@ class Host(Protocol):
         """The runtime; raises NotStarted before the start."""
         ...
 
+    @property
+    def signer(self) -> Signer:
+        """Signs and checks links to artifacts; raises NotStarted before the start."""
+        ...
+
+    def link_of(self, request: Request | None) -> LinkOf:
+        """How artifacts are linked that the asking page is told of."""
+        ...
+
     def lifespan(self, app: object = None) -> AbstractAsyncContextManager[None]:
         """Start before, drain and stop after."""
         ...
@@ -34,6 +44,6 @@ class Host(Protocol):
         """Who is asking."""
         ...
 
-    async def handle(self, request: Request, agent: str | None = None) -> Response:
-        """Answer a POST of RunAgentInput."""
+    async def handle(self, request: Request, agent: str | None = None, *, connect: bool = False) -> Response:
+        """Answer a POST of RunAgentInput; with `connect` for a page that only comes back."""
         ...

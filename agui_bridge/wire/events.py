@@ -214,6 +214,22 @@ def messages_snapshot(messages: list[JsonObject], **envelope: Unpack[Envelope]) 
     return _event("MESSAGES_SNAPSHOT", envelope, {"messages": [message_in_order(each) for each in messages]})
 
 
+def activity_snapshot(
+    message_id: str, activity_type: str, content: JsonObject, **envelope: Unpack[Attributed]
+) -> AguiEvent:
+    """ACTIVITY_SNAPSHOT; it replaces what the page has under this id."""
+    own = {"messageId": message_id, "activityType": activity_type, "content": content}
+    return _event("ACTIVITY_SNAPSHOT", envelope, own)
+
+
+def activity_delta(
+    message_id: str, activity_type: str, patch: list[JsonObject], **envelope: Unpack[Attributed]
+) -> AguiEvent:
+    """ACTIVITY_DELTA; RFC 6902 operations on the activity's content."""
+    own = {"messageId": message_id, "activityType": activity_type, "patch": patch}
+    return _event("ACTIVITY_DELTA", envelope, own)
+
+
 def custom(name: str, value: Json, **envelope: Unpack[Attributed]) -> AguiEvent:
     """CUSTOM; null is a value, names of ours are prefixed."""
     return _event("CUSTOM", envelope, {"name": name, "value": value})

@@ -20,6 +20,19 @@ DONE: JsonObject = {"[DONE]": True}
 class Decoder(Protocol):
     """Turns the chunks of one response into sampling events."""
 
+    @property
+    def usage(self) -> JsonObject | None:
+        """What the provider has counted so far, as `Completed.usage` has it; None if it said nothing.
+
+        A response that fails or is broken off has cost something, too.
+        """
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """What the provider calls the model that answers, as soon as it said so."""
+        ...
+
     def feed(self, chunk: JsonObject) -> list[Sample]:
         """What this chunk says. Raises ProviderError for an error inside the stream, ProtocolError for nonsense."""
         ...

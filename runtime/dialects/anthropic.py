@@ -109,6 +109,16 @@ class MessagesDecoder:
 
     # --- the port -------------------------------------------------------------------------------------------------
 
+    @property
+    def usage(self) -> JsonObject | None:
+        """See `Decoder.usage`."""
+        return self._usage.totals()
+
+    @property
+    def model(self) -> str | None:
+        """See `Decoder.model`."""
+        return self._model
+
     def feed(self, chunk: JsonObject) -> list[s.Sample]:
         """What this chunk says. Raises ProviderError for an error in the stream, ProtocolError for nonsense."""
         try:

@@ -15,6 +15,7 @@ from runtime.canonical import Json, JsonObject
 from runtime.dialects.anthropic_history import History, wire_name
 from runtime.dialects.anthropic_media import has_file
 from runtime.items import Item, ToolSpec
+from runtime.strict_schema import LIMITS, in_words
 
 MAX_TOKENS = 32_000
 """How long an answer may be if no option says it; every model since Claude 3.7 can do it."""
@@ -31,6 +32,8 @@ _OWN_OPTIONS = frozenset(
         "tools",
         "betas",
         "cache_ttl",
+        "output_config",
+        "output_schema",
         "replay_reasoning",
         "reasoning_field",
         "think_tags",
@@ -43,6 +46,7 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
     """The request for this history, streaming.
 
     Options of our own, which are not sent: `cache_ttl` (`5m`, the default, or `1h`; null sets no breakpoints),
+    `output_schema` (`{name, schema, strict}`, sent as `output_config.format` if the option `output_config` has none),
     `betas` (what goes into the header `anthropic-beta`), `replay_reasoning` (`always`, the default; `loop`: within
     the running tool loop only; `never`) and those of the Chat Completions dialect, which say nothing here. `tools`
     (the API's own, in its own shape) are added to the declared tools and replace one of the same name. Everything
@@ -54,6 +58,7 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
         "system": _system(options.get("instructions"), history.system),
         "messages": history.messages,
         "tools": _tools(tools, options.get("tools")),
+        "output_config": _output_config(options),
     }
     request.update({name: value for name, value in options.items() if name not in _OWN_OPTIONS})
     request["max_tokens"] = options.get("max_tokens") or _max_tokens(request)
@@ -76,6 +81,14 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
 def names_of(declared: Collection[str]) -> dict[str, str]:
     """The declared names of the tools that are sent under other names, by these."""
     return {wire_name(name): name for name in reversed([*declared]) if wire_name(name) not in declared}
+
+
+def _output_config(options: JsonObject) -> Json:
+    given, asked = options.get("output_config"), options.get("output_schema")
+    if asked is None or ("output_config" in options and not isinstance(given, dict)):
+        return given
+    schema = in_words(cast("JsonObject", asked["schema"]), LIMITS)
+    return {"format": {"type": "json_schema", "schema": schema}, **cast("JsonObject", given or {})}
 
 
 def _system(instructions: Json, said: list[str]) -> list[JsonObject]:

@@ -94,6 +94,16 @@ class ChatDecoder:
 
     # --- the port -------------------------------------------------------------------------------------------------
 
+    @property
+    def usage(self) -> JsonObject | None:
+        """See `Decoder.usage`."""
+        return self._usage
+
+    @property
+    def model(self) -> str | None:
+        """See `Decoder.model`."""
+        return self._model
+
     def feed(self, chunk: JsonObject) -> list[s.Sample]:
         """What this chunk says. Raises ProviderError for an error in the stream, ProtocolError for nonsense."""
         try:

@@ -15,7 +15,15 @@ from runtime.dialects.history import Pairs, arguments_of, data_url, output_text,
 from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec, text_of
 
 _OWN_OPTIONS = frozenset(
-    {"model", "instructions", "replay_reasoning", "reasoning_field", "think_tags", "starts_in_thinking"}
+    {
+        "model",
+        "instructions",
+        "output_schema",
+        "replay_reasoning",
+        "reasoning_field",
+        "think_tags",
+        "starts_in_thinking",
+    }
 )
 _NEEDS_TOOLS = ("tool_choice", "parallel_tool_calls")
 _AUDIO_FORMATS = {
@@ -31,7 +39,8 @@ _AUDIO_FORMATS = {
 def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject, provider: str) -> JsonObject:
     """The request for this history, streaming and with usage.
 
-    Options of our own, which are not sent: `instructions` (the system message), `replay_reasoning` (`loop`, the
+    Options of our own, which are not sent: `instructions` (the system message), `output_schema` (`{name, schema,
+    strict}`, sent as the `response_format` if the options have none), `replay_reasoning` (`loop`, the
     default: reasoning goes back within the running tool loop only; `always`; `never`), `reasoning_field` (where its
     text goes, `reasoning_content`), and `think_tags` and `starts_in_thinking`, which belong to the dialect itself.
     Everything else goes into the request as it is; null takes a member out of it.
@@ -41,6 +50,8 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
         "messages": _messages(items, options, provider),
         "stream_options": {"include_usage": True},
     }
+    if (asked := options.get("output_schema")) is not None:
+        request["response_format"] = {"type": "json_schema", "json_schema": asked}
     request.update({name: value for name, value in options.items() if name not in _OWN_OPTIONS})
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]

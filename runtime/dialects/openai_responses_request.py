@@ -21,7 +21,7 @@ from typing import TypeAlias, cast
 
 import orjson
 
-from runtime.canonical import JsonObject
+from runtime.canonical import Json, JsonObject
 from runtime.dialects.history import (
     Pairs,
     arguments_of,
@@ -40,6 +40,8 @@ _OWN_OPTIONS = frozenset(
         "instructions",
         "tools",
         "include",
+        "output_schema",
+        "text",
         "replay_reasoning",
         "think_tags",
         "starts_in_thinking",
@@ -71,7 +73,8 @@ _Entry: TypeAlias = "tuple[JsonObject, str | None]"
 def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject, provider: str) -> JsonObject:
     """The request for this history, streaming.
 
-    Options of our own, which are not sent: `replay_reasoning` (`always`, the default; `loop`: within the running tool
+    Options of our own, which are not sent: `output_schema` (`{name, schema, strict}`, sent as `text.format` if the
+    option `text` has none), `replay_reasoning` (`always`, the default; `loop`: within the running tool
     loop only; `never`) and those of the Chat Completions dialect, which say nothing here. `tools` (hosted and custom
     ones, in the API's own shape) are added to the declared tools and replace one of the same name; `include` is added
     to what we ask for. Everything else goes into the request as it is; null takes a member out of it.
@@ -83,6 +86,7 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
         "store": False,
         "include": _include(options),
         "tools": _tools(tools, options.get("tools")),
+        "text": _text(options),
     }
     request.update({name: value for name, value in options.items() if name not in _OWN_OPTIONS})
     if not request["tools"]:
@@ -90,6 +94,13 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
             request.pop(name, None)
     request["stream"] = True
     return {name: value for name, value in request.items() if value is not None}
+
+
+def _text(options: JsonObject) -> Json:
+    given, asked = options.get("text"), options.get("output_schema")
+    if asked is None or ("text" in options and not isinstance(given, dict)):
+        return given
+    return {"format": {"type": "json_schema", **asked}, **cast("JsonObject", given or {})}
 
 
 def _include(options: JsonObject) -> list[str] | None:

@@ -38,6 +38,27 @@ class Session:
     agent_id: str
     title: str | None
     created_at: int
+    hidden_at: int | None = None
+    """When it was deleted, as far as anybody outside can see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """What makes a request safe to repeat: its key and what it asks for, as digests, and the id of the message that it
+    gives, which its repeats are told. A key belongs to its owner."""
+
+    key_digest: str
+    request_digest: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRun:
+    """What an idempotency key was used for."""
+
+    run: RunRecord
+    request_digest: str
+    message_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,9 @@ class Opening:
     contents: dict[str, bytes] = field(default_factory=dict[str, bytes])
     repeatable: bool = False
     """Whether the same request may run again when its last run ended failed or interrupted (a `resume`)."""
+    lease_s: float | None = None
+    """For how long, by the store's clock, the run's executor holds it from the start (see `leases`)."""
+    idempotency: Idempotency | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +93,15 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The same request was made before: this is its run."""
+    """The same request was made before: this is its run. `message_id` is the one that its idempotency key was told."""
+
+    run: RunRecord
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReused:
+    """The owner used this idempotency key for another request."""
 
     run: RunRecord
 
@@ -95,7 +127,7 @@ class Moved:
     position: int
 
 
-Begun: TypeAlias = Started | Replay | Conflict | Busy | Moved
+Begun: TypeAlias = Started | Replay | KeyReused | Conflict | Busy | Moved
 
 
 class Journal(Protocol):
@@ -110,8 +142,10 @@ class Journal(Protocol):
         ...
 
     async def begin_run(self, opening: Opening) -> Begun:
-        """Begin a run, or say why not. Looked for in this order: replay and conflict, busy, moved.
+        """Begin a run, or say why not. Looked for in this order: the idempotency key, replay and conflict, busy, moved.
 
+        Raises NotFound for somebody else's thread, and for one whose session is hidden (see `catalogue`). A key that
+        was used is a replay for the same request and reused for another; a new one is kept in the same transaction.
         Replay: a run of this thread has the same client_run_id and input digest (the newest attempt; if that is over
         as failed or interrupted and the opening is `repeatable`, a new attempt starts instead). Conflict: the same
         client_run_id, another digest, and the opening is not `repeatable`.
@@ -136,10 +170,6 @@ class Journal(Protocol):
         """A blob by its digest."""
         ...
 
-    async def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
-        """Raise the fence of an active run for a new executor and return it; None if the run is over or unknown."""
-        ...
-
     async def find_run(self, run_id: str) -> RunRecord | None:
         """A run by its id."""
         ...
@@ -156,11 +186,13 @@ class Journal(Protocol):
         """At most `limit` records of a run with seq greater than `after`, in order."""
         ...
 
-    async def read_thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
-        """The thread's facts behind position `after`, run by run in order, each with its records.
+    async def read_thread(
+        self, thread_id: str, after: int, up_to: int | None = None
+    ) -> list[tuple[RunRecord, list[Record]]]:
+        """The thread's facts behind position `after`, and up to `up_to`, run by run in order, each with its records.
 
-        Deltas of runs that are over are left out: their `message.completed` has what they said. `after` is a thread
-        position (a run's base plus seq); runs that end at or before it are not named.
+        Deltas of runs that are over are left out: their `message.completed` has what they said. Both are thread
+        positions (a run's base plus seq); runs that lie outside are not named.
         """
         ...
 

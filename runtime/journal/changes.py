@@ -8,15 +8,27 @@ the port; below, the run's state machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
 
 from runtime.errors import AppendConflict, FenceLost, NotFound, StoreError
-from runtime.events import EVENT_TYPES, Event, Record, RunCancelled, RunCompleted, RunFailed, RunStarted, decode, encode
-from runtime.journal import Busy, Conflict, Moved, Opening, Replay, Session
+from runtime.events import (
+    EVENT_TYPES,
+    Event,
+    Record,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    RunStarted,
+    decode,
+    encode,
+)
+from runtime.journal import Busy, Conflict, KeyedRun, KeyReused, Moved, Opening, Replay, Session
+from runtime.journal.aliases import NO_REQUEST, Alias
 from runtime.run import FAILED, INTERRUPTED, TERMINAL, RunRecord, status_after
 
 CHECKSUM_BYTES = 16
@@ -100,6 +112,16 @@ def confirm_repeat(run: RunRecord, stored: Sequence[Record], drafts: Sequence[Dr
     raise AppendConflict(f"Run {run.run_id} has other events at this place.")
 
 
+def leased(run: RunRecord, lease_s: float | None, now: int) -> RunRecord:
+    """The run, held by its executor for so many seconds from `now`; without a lease, as it is."""
+    return run if lease_s is None else replace(run, lease_expires_at=now + round(lease_s * 1000))
+
+
+def lease_ran_out(run: RunRecord, now: int) -> bool:
+    """Whether nobody holds the run any more at `now`, by the store's clock."""
+    return run.lease_expires_at is None or run.lease_expires_at <= now
+
+
 def moves(drafts: Sequence[Draft]) -> bool:
     """Whether any of these events changes the run's record beyond its last_seq."""
     return not _RUN_EVENTS.isdisjoint([type(draft.event) for draft in drafts])
@@ -133,7 +155,7 @@ def _failed(event: RunFailed) -> dict[str, Any]:
     return {"error": event.error, "usage": event.usage}
 
 
-def _cancelled(event: RunCancelled) -> dict[str, Any]:
+def _stopped(event: RunCancelled | RunInterrupted) -> dict[str, Any]:
     return {"usage": event.usage}
 
 
@@ -141,7 +163,8 @@ _EFFECTS: dict[type[Event], Callable[[Any], dict[str, Any]]] = {
     RunStarted: _started,
     RunCompleted: _completed,
     RunFailed: _failed,
-    RunCancelled: _cancelled,
+    RunCancelled: _stopped,
+    RunInterrupted: _stopped,
 }
 
 _RUN_EVENTS = frozenset(cls for name, cls in EVENT_TYPES.items() if name.startswith("run."))
@@ -157,7 +180,9 @@ class Standing:
     `owner` is the thread's `(tenant_id, owner_id)`, None for a new thread; `session` the stored one under the
     opening's key. `same` is the newest run of this thread with the opening's client_run_id and digest, `named` the
     newest with that client_run_id, `active` the one that is not over. `position` is that of the thread which the
-    session has, or else of the run's.
+    session has, or else of the run's. `hidden` says whether the stored session, or that of the thread, is;
+    `keyed` is what the opening's idempotency key was used for. `followed` are the runs by which requests with the
+    opening's client_run_id were answered though others had begun them, by the digests of those requests.
     """
 
     owner: tuple[str, str] | None
@@ -166,13 +191,23 @@ class Standing:
     named: RunRecord | None
     active: RunRecord | None
     position: int
+    hidden: bool = False
+    keyed: KeyedRun | None = None
+    followed: Mapping[str, RunRecord] = field(default_factory=dict[str, RunRecord])
 
 
-def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | Conflict | Busy | Moved:
-    """The number of the attempt that may begin, or why none may. Raises NotFound for somebody else's thread."""
-    run, same = opening.run, standing.same
-    if standing.owner not in (None, (run.tenant_id, run.owner_id)):
+def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | KeyReused | Conflict | Busy | Moved:
+    """The number of the attempt that may begin, or why none may. Raises NotFound for somebody else's thread, and for
+    one whose session is hidden."""
+    run = opening.run
+    same = standing.same or standing.followed.get(run.input_digest)
+    named = standing.named or next(iter(standing.followed.values()), None)
+    if standing.hidden or standing.owner not in (None, (run.tenant_id, run.owner_id)):
         raise NotFound
+    if opening.idempotency is not None and (keyed := standing.keyed) is not None:
+        if keyed.request_digest == opening.idempotency.request_digest:
+            return Replay(keyed.run, keyed.message_id)
+        return KeyReused(keyed.run)
     if standing.session is not None and standing.session.thread_id != run.thread_id:
         return Moved(standing.position)
     attempt = run.attempt
@@ -180,13 +215,23 @@ def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | C
         if not (opening.repeatable and same.status in REPEATABLE):
             return Replay(same)
         attempt = max(attempt, same.attempt + 1)
-    elif standing.named is not None and not opening.repeatable:
-        return Conflict(standing.named)
+    elif named is not None and not opening.repeatable:
+        return Conflict(named)
     if standing.active is not None:
         return Busy(standing.active)
     if standing.position != run.base:
         return Moved(standing.position)
     return attempt
+
+
+def answered_before(alias: Alias, same: RunRecord | None, followed: Mapping[str, RunRecord]) -> RunRecord | None:
+    """The run that has answered the alias's request already; None if the alias is to be kept.
+
+    `same` and `followed` as in `Standing`, for the request of the alias.
+    """
+    if alias.input_digest == NO_REQUEST:
+        return None
+    return same or followed.get(alias.input_digest)
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

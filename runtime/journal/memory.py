@@ -6,7 +6,9 @@ and atomic; it belongs to one loop.
 
 from __future__ import annotations
 
+import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -23,23 +25,26 @@ from runtime.journal.changes import (
     decoded,
     drafts_of,
     is_repeat,
+    lease_ran_out,
+    leased,
     records_of,
 )
-from runtime.run import RunRecord
+from runtime.journal.leases import Lease
+from runtime.journal.memory_aliases import MemoryAliases
+from runtime.journal.memory_artifacts import MemoryArtifacts
+from runtime.journal.memory_catalogue import MemoryCatalogue
+from runtime.journal.memory_retention import MemoryRetention
+from runtime.journal.wakes import End, Wake
+from runtime.run import QUEUED, RunRecord
 
 
-class MemoryJournal:
+class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryRetention):
     """A `Journal` that keeps its facts until it is forgotten; closing and opening it again is a restart."""
 
     def __init__(self, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000):
+        super().__init__()
         self._clock = clock
         self._closed = False
-        self._sessions: dict[tuple[str, str, str], Session] = {}
-        self._owners: dict[str, tuple[str, str]] = {}
-        self._threads: dict[str, list[str]] = {}
-        self._runs: dict[str, RunRecord] = {}
-        self._records: dict[str, list[Record]] = {}
-        self._contents: dict[str, bytes] = {}
 
     async def open(self) -> None:
         """Accept work (again)."""
@@ -56,7 +61,7 @@ class MemoryJournal:
         answer = attempt_or_refusal(opening, self._standing(opening))
         if not isinstance(answer, int):
             return answer
-        asked = replace(opening.run, attempt=answer)
+        asked = leased(replace(opening.run, attempt=answer), opening.lease_s, self._clock())
         if asked.run_id in self._runs:
             raise Unstorable(f"There is a run {asked.run_id} already.")
         run = advance(asked, len(drafts), drafts, opening.occurred_at)
@@ -64,6 +69,9 @@ class MemoryJournal:
         if opening.session is not None:
             self._sessions.setdefault(_key(opening.session), opening.session)
         self._threads.setdefault(run.thread_id, []).append(run.run_id)
+        if (key := opening.idempotency) is not None:
+            told = (run.run_id, key.request_digest, key.message_id)
+            self._keys[run.tenant_id, run.owner_id, key.key_digest] = told
         self._records[run.run_id] = []
         self._add_contents(opening.contents)
         return Started(run, self._commit(run, drafts, opening.occurred_at))
@@ -94,15 +102,6 @@ class MemoryJournal:
         self._require_open()
         return self._contents.get(digest)
 
-    async def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
-        """See the port."""
-        self._require_open()
-        run = self._runs.get(run_id)
-        if run is None or run.is_over:
-            return None
-        self._runs[run_id] = replace(run, fence=run.fence + 1, executor_instance_id=executor_instance_id)
-        return self._runs[run_id]
-
     async def find_run(self, run_id: str) -> RunRecord | None:
         """See the port."""
         self._require_open()
@@ -116,21 +115,25 @@ class MemoryJournal:
     async def active_runs(self) -> list[RunRecord]:
         """See the port."""
         self._require_open()
-        return [run for run in self._runs.values() if not run.is_over]
+        return self._active()
 
     async def read(self, run_id: str, after: int, limit: int) -> list[Record]:
         """See the port."""
         self._require_open()
-        start = max(after, 0)
-        return [_as_read(record) for record in self._records.get(run_id, [])[start : start + limit]]
+        records = self._records.get(run_id, [])
+        start = bisect_right(records, after, key=lambda record: record.seq)
+        return [_as_read(record) for record in records[start : start + limit]]
 
-    async def read_thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
+    async def read_thread(
+        self, thread_id: str, after: int, up_to: int | None = None
+    ) -> list[tuple[RunRecord, list[Record]]]:
         """See the port."""
         self._require_open()
+        end = sys.maxsize if up_to is None else up_to
         found: list[tuple[RunRecord, list[Record]]] = []
         for run in self._runs_of(thread_id):
-            if run.base + run.last_seq > after:
-                behind = [record for record in self._records[run.run_id] if run.base + record.seq > after]
+            if run.base + run.last_seq > after and run.base < end:
+                behind = [record for record in self._records[run.run_id] if after < run.base + record.seq <= end]
                 shown = [r for r in behind if not run.is_over or type(r.event) not in DELTAS]
                 found.append((run, [_as_read(record) for record in shown]))
         return found
@@ -139,20 +142,95 @@ class MemoryJournal:
         """See the port."""
         self._require_open()
 
+    # --- leases and wakes: nobody else is there -------------------------------------------------------------------
+
+    @property
+    def exclusive(self) -> bool:
+        """See the port: no other process can have it open."""
+        return True
+
+    async def renew(self, executor_instance_id: str, run_ids: Sequence[str], lease_s: float) -> list[Lease]:
+        """See the port."""
+        self._require_open()
+        now = self._clock()
+        mine = [run for run in self._active() if run.executor_instance_id == executor_instance_id]
+        held = [run for run in mine if run.run_id in run_ids]
+        for run in held:
+            self._runs[run.run_id] = leased(run, lease_s, now)
+        return [Lease(run.run_id, run.fence, self._marks.get(run.run_id), None) for run in held]
+
+    async def take_over(self, run_id: str, executor_instance_id: str, lease_s: float) -> RunRecord | None:
+        """See the port."""
+        self._require_open()
+        run = self._runs.get(run_id)
+        if run is None or run.is_over:
+            return None
+        taken = replace(run, fence=run.fence + 1, executor_instance_id=executor_instance_id)
+        self._runs[run_id] = leased(taken, lease_s, self._clock())
+        return self._runs[run_id]
+
+    async def hand_over(self, run_id: str, fence: int) -> bool:
+        """See the port."""
+        self._require_open()
+        run = self._runs.get(run_id)
+        if run is None or run.is_over or run.fence != fence:
+            return False
+        self._runs[run_id] = leased(run, 0, self._clock())
+        return True
+
+    async def lost_runs(self) -> list[RunRecord]:
+        """See the port."""
+        self._require_open()
+        return [run for run in self._active() if run.status != QUEUED and lease_ran_out(run, self._clock())]
+
+    async def mark_cancel(self, run_id: str, reason: str) -> RunRecord | None:
+        """See the port."""
+        self._require_open()
+        run = self._runs.get(run_id)
+        if run is not None and not run.is_over:
+            self._marks.setdefault(run_id, reason)
+        return run
+
+    async def mark_read(self, run_ids: Sequence[str]) -> None:
+        """See the port."""
+        self._require_open()
+
+    async def clear_read(self, run_id: str) -> None:
+        """See the port."""
+        self._require_open()
+
+    def subscribe(self, on_wake: Callable[[Wake | None], None]) -> None:
+        """See the port: there is nobody who could wake anybody."""
+
+    async def wake(self, wake: Wake) -> None:
+        """See the port."""
+        self._require_open()
+
+    async def ends(self, run_ids: Sequence[str]) -> dict[str, End]:
+        """See the port."""
+        self._require_open()
+        found = {run_id: self._runs[run_id] for run_id in run_ids if run_id in self._runs}
+        return {run_id: End(run.last_seq, run.is_over) for run_id, run in found.items()}
+
+    def _active(self) -> list[RunRecord]:
+        return [run for run in self._runs.values() if not run.is_over]
+
     def _standing(self, opening: Opening) -> Standing:
-        run = opening.run
+        run, key = opening.run, opening.idempotency
         session = None if opening.session is None else self._sessions.get(_key(opening.session))
         named = [r for r in self._runs_of(run.thread_id) if r.client_run_id == run.client_run_id]
-        same = [r for r in named if r.input_digest == run.input_digest]
         active = [r for r in self._runs_of(run.thread_id) if not r.is_over]
         read = self._runs_of(run.thread_id if session is None else session.thread_id)
         return Standing(
             owner=self._owners.get(run.thread_id),
             session=session,
-            same=max(same, key=lambda r: r.attempt, default=None),
+            same=self._newest_same(run.thread_id, run.client_run_id, run.input_digest),
             named=named[-1] if named else None,
             active=active[0] if active else None,
             position=read[-1].base + read[-1].last_seq if read else 0,
+            hidden=run.thread_id in self._hidden or (session is not None and session.hidden_at is not None),
+            keyed=None if key is None else self._keyed(run.tenant_id, run.owner_id, key.key_digest),
+            followed=self._followed(run.thread_id, run.client_run_id),
         )
 
     def _commit(self, run: RunRecord, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:

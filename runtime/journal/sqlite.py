@@ -14,22 +14,31 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from runtime.errors import ConfigurationError, StoreError
 from runtime.events import Event, Record
 from runtime.journal import Begun, Opening, Session
-from runtime.journal.changes import drafts_of
+from runtime.journal.changes import drafts_of, lease_ran_out
 from runtime.journal.group import CommitThread
+from runtime.journal.leases import Lease
 from runtime.journal.lock import FileLock
 from runtime.journal.migrate import migrate_sqlite, migrations, require_current, sqlite_version
+from runtime.journal.sqlite_aliases import SqliteAliases
+from runtime.journal.sqlite_artifacts import SqliteArtifacts
+from runtime.journal.sqlite_catalogue import SqliteCatalogue
 from runtime.journal.sqlite_connection import FOREIGN, SYNCHRONOUS, connect_writer, tune, unopened
 from runtime.journal.sqlite_reader import SqliteReader
+from runtime.journal.sqlite_retention import SqliteRetention
 from runtime.journal.sqlite_writer import SqliteWriter
-from runtime.run import RunRecord
+from runtime.journal.wakes import End, Wake
+from runtime.run import QUEUED, RunRecord
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class Opened:
     """What an open store consists of; `resources` closes it all, in the right order."""
 
     reader: SqliteReader
@@ -38,7 +47,7 @@ class _Open:
     resources: ExitStack
 
 
-class SqliteJournal:
+class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteRetention):
     """A `Journal` in the file `path`, whose folder must exist.
 
     `synchronous` `full` keeps every commit over a power cut, `normal` may lose the last ones (never the order).
@@ -59,7 +68,7 @@ class SqliteJournal:
         self._synchronous = synchronous
         self._auto_migrate = auto_migrate
         self._clock = clock
-        self._store: _Open | None = None
+        self._store: Opened | None = None
 
     async def open(self) -> None:
         """See the port. Raises also ConfigurationError for a path or file that cannot be a store."""
@@ -96,11 +105,6 @@ class SqliteJournal:
         """See the port."""
         return await self._opened().reader.content(digest)
 
-    async def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
-        """See the port."""
-        store = self._opened()
-        return await store.thread.submit(partial(store.writer.take_over, run_id, executor_instance_id))
-
     async def find_run(self, run_id: str) -> RunRecord | None:
         """See the port."""
         return await self._opened().reader.run(run_id)
@@ -117,9 +121,62 @@ class SqliteJournal:
         """See the port."""
         return await self._opened().reader.events(run_id, after, limit)
 
-    async def read_thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
+    async def read_thread(
+        self, thread_id: str, after: int, up_to: int | None = None
+    ) -> list[tuple[RunRecord, list[Record]]]:
         """See the port."""
-        return await self._opened().reader.thread(thread_id, after)
+        return await self._opened().reader.thread(thread_id, after, up_to)
+
+    # --- leases and wakes: the lock keeps every other process out -------------------------------------------------
+
+    @property
+    def exclusive(self) -> bool:
+        """See the port."""
+        return True
+
+    async def renew(self, executor_instance_id: str, run_ids: Sequence[str], lease_s: float) -> list[Lease]:
+        """See the port."""
+        store = self._opened()
+        return await store.thread.submit(partial(store.writer.renew, executor_instance_id, list(run_ids), lease_s))
+
+    async def take_over(self, run_id: str, executor_instance_id: str, lease_s: float) -> RunRecord | None:
+        """See the port."""
+        store = self._opened()
+        return await store.thread.submit(partial(store.writer.take_over, run_id, executor_instance_id, lease_s))
+
+    async def hand_over(self, run_id: str, fence: int) -> bool:
+        """See the port."""
+        store = self._opened()
+        return await store.thread.submit(partial(store.writer.hand_over, run_id, fence))
+
+    async def lost_runs(self) -> list[RunRecord]:
+        """See the port."""
+        active = await self._opened().reader.active_runs()
+        return [run for run in active if run.status != QUEUED and lease_ran_out(run, self._clock())]
+
+    async def mark_cancel(self, run_id: str, reason: str) -> RunRecord | None:
+        """See the port."""
+        store = self._opened()
+        return await store.thread.submit(partial(store.writer.mark_cancel, run_id, reason))
+
+    async def mark_read(self, run_ids: Sequence[str]) -> None:
+        """See the port."""
+        self._opened()
+
+    async def clear_read(self, run_id: str) -> None:
+        """See the port."""
+        self._opened()
+
+    def subscribe(self, on_wake: Callable[[Wake | None], None]) -> None:
+        """See the port: no other process can wake anybody here."""
+
+    async def wake(self, wake: Wake) -> None:
+        """See the port."""
+        self._opened()
+
+    async def ends(self, run_ids: Sequence[str]) -> dict[str, End]:
+        """See the port."""
+        return await self._opened().reader.ends(run_ids)
 
     async def healthy(self) -> None:
         """See the port."""
@@ -127,6 +184,13 @@ class SqliteJournal:
         if not store.thread.alive:
             raise StoreError("The journal's writer has stopped.")
         await store.reader.ping()
+
+    async def _ask(self, question: Callable[[sqlite3.Connection], R]) -> R:
+        return await self._opened().reader.ask(question)
+
+    async def _change(self, change: Callable[[sqlite3.Connection], R]) -> R:
+        store = self._opened()
+        return await store.thread.submit(partial(store.writer.change, change))
 
     def _open(self) -> None:
         with ExitStack() as resources:
@@ -140,7 +204,7 @@ class SqliteJournal:
             writer = SqliteWriter(connection, self._clock)
             thread = CommitThread(writer.commit, "journal-write")
             resources.callback(thread.stop)
-            self._store = _Open(reader, writer, thread, resources.pop_all())
+            self._store = Opened(reader, writer, thread, resources.pop_all())
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         known = migrations("sqlite")
@@ -154,7 +218,7 @@ class SqliteJournal:
         except FOREIGN as error:
             raise unopened(self._path, error) from error
 
-    def _opened(self) -> _Open:
+    def _opened(self) -> Opened:
         if self._store is None:
             raise StoreError("The journal is not open.", code="store_closed")
         return self._store

@@ -8,22 +8,28 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
+
+import orjson
 
 from runtime.events import Record
 from runtime.journal import Session
 from runtime.journal.queries import load
 from runtime.journal.sqlite_connection import FOREIGN, connect_reader, translated
 from runtime.journal.sqlite_rows import run_of, session_of, stored_records
-from runtime.run import RunRecord
+from runtime.journal.wakes import End
+from runtime.run import TERMINAL, RunRecord
 
 R = TypeVar("R")
 
 READERS = 3
 """How many reads run at once."""
+
+_NO_END = 2**62
+"""A position that no thread reaches."""
 
 _SQL = load("sqlite")
 
@@ -73,6 +79,15 @@ class SqliteReader:
 
         return await self._ask(ask)
 
+    async def ends(self, run_ids: Sequence[str]) -> dict[str, End]:
+        """The port's `ends`."""
+
+        def ask(connection: sqlite3.Connection) -> dict[str, End]:
+            rows = connection.execute(_SQL["ends_of_runs"], (orjson.dumps(list(run_ids)).decode(),))
+            return {run_id: End(last_seq, status in TERMINAL) for run_id, last_seq, status in rows}
+
+        return await self._ask(ask)
+
     async def events(self, run_id: str, after: int, limit: int) -> list[Record]:
         """A page of a run's records."""
 
@@ -81,18 +96,24 @@ class SqliteReader:
 
         return await self._ask(ask)
 
-    async def thread(self, thread_id: str, after: int) -> list[tuple[RunRecord, list[Record]]]:
+    async def thread(self, thread_id: str, after: int, up_to: int | None) -> list[tuple[RunRecord, list[Record]]]:
         """The port's `read_thread`, as of one moment."""
+        end = _NO_END if up_to is None else up_to
 
         def ask(connection: sqlite3.Connection) -> list[tuple[RunRecord, list[Record]]]:
             connection.execute("BEGIN")
             try:
-                runs = [run_of(row) for row in connection.execute(_SQL["runs_behind"], (thread_id, after))]
-                return [(run, _facts(connection, run, after - run.base)) for run in runs]
+                rows = connection.execute(_SQL["runs_between"], (thread_id, after, end))
+                runs = [run_of(row) for row in rows.fetchall()]
+                return [(run, _facts(connection, run, after - run.base, end - run.base)) for run in runs]
             finally:
                 connection.rollback()
 
         return await self._ask(ask)
+
+    async def ask(self, question: Callable[[sqlite3.Connection], R]) -> R:
+        """Answer another question."""
+        return await self._ask(question)
 
     async def _one(self, query: str, *values: Any) -> sqlite3.Row | None:
         def ask(connection: sqlite3.Connection) -> sqlite3.Row | None:
@@ -118,7 +139,6 @@ class SqliteReader:
             self._idle.pop().close()
 
 
-def _facts(connection: sqlite3.Connection, run: RunRecord, after: int) -> list[Record]:
-    if run.is_over:
-        return stored_records(run.run_id, connection.execute(_SQL["facts_of_run"], (run.run_id, after)))
-    return stored_records(run.run_id, connection.execute(_SQL["events_of_run"], (run.run_id, after, -1)))
+def _facts(connection: sqlite3.Connection, run: RunRecord, after: int, up_to: int) -> list[Record]:
+    query = "facts_of_run" if run.is_over else "all_of_run"
+    return stored_records(run.run_id, connection.execute(_SQL[query], (run.run_id, after, up_to)))

@@ -67,6 +67,17 @@ def stored_records(run_id: str, cursor: sqlite3.Cursor) -> list[Record]:
             occurred_at,
             recorded_at,
             schema_version,
+            from_seq,
         )
-        for seq, root_seq, event_type, payload, checksum, occurred_at, recorded_at, schema_version in rows
+        for (
+            seq,
+            root_seq,
+            event_type,
+            payload,
+            checksum,
+            occurred_at,
+            recorded_at,
+            schema_version,
+            from_seq,
+        ) in rows
     ]

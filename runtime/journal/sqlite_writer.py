@@ -11,11 +11,14 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
+
+import orjson
 
 from runtime.errors import AguiBridgeError, FenceLost
 from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal import Begun, Opening, Started
+from runtime.journal.catalogue import Owner
 from runtime.journal.changes import (
     Draft,
     Standing,
@@ -23,14 +26,20 @@ from runtime.journal.changes import (
     attempt_or_refusal,
     confirm_repeat,
     is_repeat,
+    leased,
     moves,
     records_of,
 )
 from runtime.journal.group import Job
+from runtime.journal.leases import Lease
 from runtime.journal.queries import load
+from runtime.journal.sqlite_aliases import followed_runs
+from runtime.journal.sqlite_catalogue import is_hidden, keyed_run
 from runtime.journal.sqlite_connection import FOREIGN, translated
 from runtime.journal.sqlite_rows import row_of, run_of, session_of, stored_records
 from runtime.run import RunRecord
+
+R = TypeVar("R")
 
 _SQL = load("sqlite")
 
@@ -87,7 +96,8 @@ class SqliteWriter:
         answer = attempt_or_refusal(opening, standing := self._standing(opening))
         if not isinstance(answer, int):
             return answer
-        run = advance(replace(opening.run, attempt=answer), len(drafts), drafts, opening.occurred_at)
+        asked = leased(replace(opening.run, attempt=answer), opening.lease_s, self._now)
+        run = advance(asked, len(drafts), drafts, opening.occurred_at)
         row = row_of(run)
         if standing.owner is None:
             self._execute("add_thread", run.thread_id, run.tenant_id, run.owner_id, run.created_at)
@@ -97,6 +107,9 @@ class SqliteWriter:
         run_no = self._connection.execute(_SQL["add_run"], row).lastrowid
         if run_no is None:
             raise sqlite3.InternalError("The new run has no number.")
+        if (key := opening.idempotency) is not None:
+            told = (key.request_digest, key.message_id, run.run_id, run.created_at)
+            self._execute("add_key", run.tenant_id, run.owner_id, key.key_digest, *told)
         self.put_contents(opening.contents)
         held = _Held(run_no, run)
         if not run.is_over:
@@ -128,15 +141,43 @@ class SqliteWriter:
         if contents:
             self._connection.executemany(_SQL["put_content"], contents.items())
 
-    def take_over(self, run_id: str, executor_instance_id: str) -> RunRecord | None:
+    def renew(self, executor_instance_id: str, run_ids: Sequence[str], lease_s: float) -> list[Lease]:
+        """The port's `renew`."""
+        self._flush()
+        until = self._now + round(lease_s * 1000)
+        named = orjson.dumps(list(run_ids)).decode()
+        rows = self._connection.execute(_SQL["renew_leases"], (until, executor_instance_id, named)).fetchall()
+        return [Lease(row["run_id"], row["fence"], row["cancel_reason"], None) for row in rows]
+
+    def take_over(self, run_id: str, executor_instance_id: str, lease_s: float) -> RunRecord | None:
         """The port's `take_over`."""
         held = self._find(run_id)
         if held is None or held.run.is_over:
             return None
         fence = held.run.fence + 1
-        run = replace(held.run, fence=fence, executor_instance_id=executor_instance_id, last_seq=held.last_seq)
+        taken = replace(held.run, fence=fence, executor_instance_id=executor_instance_id, last_seq=held.last_seq)
+        run = leased(taken, lease_s, self._now)
         self._change(held, run)
+        self._flush()
+        self._execute("lease_run", run.lease_expires_at, run_id, fence)
         return run
+
+    def hand_over(self, run_id: str, fence: int) -> bool:
+        """The port's `hand_over`."""
+        self._flush()
+        return self._execute("lease_run", self._now, run_id, fence) is not None
+
+    def mark_cancel(self, run_id: str, reason: str) -> RunRecord | None:
+        """The port's `mark_cancel`."""
+        self._flush()
+        self._execute("mark_cancel", reason, run_id)
+        row = self._execute("find_run", run_id)
+        return None if row is None else run_of(row)
+
+    def change(self, work: Callable[[sqlite3.Connection], R]) -> R:
+        """Do other work in this transaction. It changes nothing of a run."""
+        self._flush()
+        return work(self._connection)
 
     def _do(self, job: Job[Any]) -> None:
         # Work refuses before it writes, so that a refusal leaves nothing behind in the transaction.
@@ -215,7 +256,7 @@ class SqliteWriter:
         return stored_records(run_id, self._connection.execute(_SQL["events_of_run"], (run_id, after, count)))
 
     def _standing(self, opening: Opening) -> Standing:
-        run, new = opening.run, opening.session
+        run, new, key, connection = opening.run, opening.session, opening.idempotency, self._connection
         owner = self._execute("thread_owner", run.thread_id)
         row = None if new is None else self._execute("find_session", new.tenant_id, new.owner_id, new.session_id)
         session = None if row is None else session_of(row)
@@ -228,6 +269,9 @@ class SqliteWriter:
             named=self._run("newest_named_run", run.thread_id, run.client_run_id),
             active=self._run("active_run_of_thread", run.thread_id),
             position=0 if position is None else position[0],
+            hidden=is_hidden(run.thread_id, connection) or (session is not None and session.hidden_at is not None),
+            keyed=None if key is None else keyed_run(Owner(run.tenant_id, run.owner_id), key.key_digest, connection),
+            followed=followed_runs(run.thread_id, run.client_run_id, connection),
         )
 
     def _run(self, query: str, *values: object) -> RunRecord | None:

@@ -1,15 +1,26 @@
 """What a running tool knows of its run: one plain object, handed to the tools that ask for it by annotation.
 
-It holds what the engine gives it and does nothing by itself: it does not record changes of the state, write facts or
-talk to anybody.
+It holds what the engine gives it and does nothing by itself: it does not record changes of the state, and what a tool
+says beside its result it hands on.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import os
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from runtime.canonical import Json
+from runtime.canonical import Json, JsonObject, clean
+from runtime.events import ActivityDelta, ActivitySnapshot, Custom, Event, StateDelta, StateSnapshot
+from runtime.journal.artifacts import Artifact
 from runtime.run import RunRecord
+from runtime.state_delta import change
+
+R = TypeVar("R")
+
+OURS = "agui-bridge"
+"""What the names of our own activities and facts begin with."""
 
 
 class Flag(Protocol):
@@ -20,12 +31,30 @@ class Flag(Protocol):
         ...
 
 
+class Surroundings(Protocol):
+    """Where a tool's words beside its result go."""
+
+    def emit(self, event: Event) -> None:
+        """Write a fact; returns at once, from any thread."""
+        ...
+
+    def artifact(self, name: str, media_type: str, source: bytes | Path) -> Coroutine[Any, Any, Artifact]:
+        """Store an artifact and tell of it."""
+        ...
+
+    def wait(self, work: Coroutine[Any, Any, R]) -> R:
+        """Do the work on the run's event loop while this thread waits."""
+        ...
+
+
 class ToolContext:
     """The surroundings of one tool call. A parameter with this annotation receives it; the model never sees it."""
 
     __slots__ = (
+        "_activities",
         "_run_stopped",
         "_stop_requested",
+        "_surroundings",
         "deps",
         "forwarded_props",
         "idempotency_key",
@@ -46,6 +75,7 @@ class ToolContext:
         deps: Any = None,
         principal: Any = None,
         forwarded_props: Json = None,
+        surroundings: Surroundings | None = None,
     ):
         self.run = run
         self.tool_call_id = tool_call_id
@@ -61,6 +91,8 @@ class ToolContext:
         """What the client sent along for the agent."""
         self._run_stopped = cancelled
         self._stop_requested = False
+        self._surroundings = surroundings
+        self._activities: dict[str, ActivitySnapshot] = {}
 
     @property
     def cancelled(self) -> bool:
@@ -73,3 +105,69 @@ class ToolContext:
     def request_stop(self) -> None:
         """For whoever executes the call: make `cancelled` true for this call alone."""
         self._stop_requested = True
+
+    # --- beside the result ----------------------------------------------------------------------------------------
+
+    def artifact(
+        self,
+        name: str,
+        media_type: str,
+        content: str | bytes | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+    ) -> Coroutine[Any, Any, Artifact]:
+        """Make something to be fetched, of `content` or of the file at `path`: to be awaited.
+
+        It is stored before the page is told of it. In a synchronous tool: `ctx.wait(ctx.artifact(...))`. Raises
+        TypeError here, ToolError (the file cannot be read, the disk is full, no such media type) when awaited.
+        """
+        if path is not None and content is None:
+            return self._here().artifact(name, media_type, Path(path))
+        if path is None and content is not None:
+            data = content.encode("utf-8", "replace") if isinstance(content, str) else bytes(content)
+            return self._here().artifact(name, media_type, data)
+        raise TypeError("an artifact is made of either content or path")
+
+    def wait(self, work: Coroutine[Any, Any, R]) -> R:
+        """For synchronous tools: do async work, such as making an artifact, and return what came of it."""
+        return self._here().wait(work)
+
+    def activity(self, activity_type: str, content: JsonObject, *, activity_id: str | None = None) -> str:
+        """Show something beside the messages, such as progress; its id. Said again under that id it changes.
+
+        The type is yours, best with a prefix (`shop.basket`); `content` is an object. Raises ValueError, TypeError.
+        """
+        _require_foreign(activity_type)
+        shown = clean(content)
+        if not isinstance(shown, dict):
+            raise TypeError("the content of an activity is an object")
+        id_ = activity_id or f"{self.tool_call_id}-{len(self._activities) + 1}"
+        now = ActivitySnapshot(id_, activity_type, shown)
+        before = self._activities.get(id_)
+        self._activities[id_] = now
+        if before is None or before.activity_type != activity_type:
+            self._here().emit(now)
+            return id_
+        match change(before.content, now.content):
+            case StateDelta(operations):
+                self._here().emit(ActivityDelta(id_, activity_type, operations))
+            case StateSnapshot():
+                self._here().emit(now)
+            case None:
+                pass
+        return id_
+
+    def custom(self, name: str, value: Json) -> None:
+        """Tell the page something of your own. The name is best given a prefix (`shop.paid`). Raises ValueError."""
+        _require_foreign(name)
+        self._here().emit(Custom(name, clean(value)))
+
+    def _here(self) -> Surroundings:
+        if self._surroundings is None:
+            raise RuntimeError("this context belongs to no run")
+        return self._surroundings
+
+
+def _require_foreign(name: str) -> None:
+    if not name or name.startswith(OURS):
+        raise ValueError(f"{name!r} is no name for something of yours: give it a prefix that is not {OURS}")

@@ -97,15 +97,7 @@ def _call_sync(tool: Tool, keywords: dict[str, object]) -> Content:
 
 async def _stop(job: Job, context: ToolContext, threads: ThreadLimiter, grace_s: float) -> None:
     context.request_stop()
-    if isinstance(job, asyncio.Task):
-        job.cancel()
-    try:
-        await asyncio.wait({job}, timeout=grace_s)
-    finally:
-        if not job.done():
-            threads.abandon(job, context.run.run_id, context.tool_call_id)
-        elif not job.cancelled():
-            job.exception()
+    await threads.let_go(job, context.run.run_id, context.tool_call_id, grace_s)
 
 
 # --- what came of it ----------------------------------------------------------------------------------------------

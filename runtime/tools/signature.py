@@ -10,20 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema
 
-from runtime.canonical import Json, JsonObject, canonical
+from runtime.canonical import JsonObject, canonical
 from runtime.errors import ConfigurationError
+from runtime.json_types import QuietSchema, problems_of, tidy
 from runtime.tools.context import ToolContext
-
-MAX_PROBLEMS = 8
-"""So many problems are told to the model at once."""
-MAX_PROBLEM_LENGTH = 200
 
 _REFUSED_KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional-only, but a model names its arguments",
@@ -34,18 +30,6 @@ _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields?|Exam
 _ARGUMENT_SECTIONS = frozenset({"Args", "Arguments", "Parameters"})
 _ARGUMENT = re.compile(r"^(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 _CONTEXT_IN_WORDS = re.compile(r"(?:\w+\.)*ToolContext(?:\s*\|\s*None)?")
-_JSON_TYPES: dict[type, str] = {
-    dict: "an object",
-    list: "an array",
-    str: "a string",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    NoneType: "null",
-}
-_NAMED_SUBSCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
-_VALUES = frozenset({"default", "const", "enum", "examples", "example"})
-_REF = "#/$defs/"
 
 
 class Unfit(Exception):
@@ -77,7 +61,8 @@ class Signature:
         except orjson.JSONEncodeError as error:
             raise Unfit(["the arguments are nested too deeply or are not plain JSON"]) from error
         except ValidationError as error:
-            raise Unfit(_problems(error, arguments, list(self.parameters["properties"]))) from error
+            names = list(self.parameters["properties"])
+            raise Unfit(problems_of(error, arguments, whole="the arguments", arguments=names)) from error
         return {name: getattr(values, field) for field, name in self.fields.items()}
 
 
@@ -107,7 +92,7 @@ def read_signature(function: Callable[..., object], words: Words) -> Signature:
     definitions: dict[str, Any] = {field: _named(name, *hints[name]) for field, name in fields.items()}
     try:
         model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **definitions)
-        schema = model.model_json_schema(schema_generator=_QuietSchema)
+        schema = model.model_json_schema(schema_generator=QuietSchema)
     except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
         raise _misfit(
             function, f"its parameters cannot be told as JSON ({str(error).partition(chr(10))[0]})"
@@ -115,7 +100,7 @@ def read_signature(function: Callable[..., object], words: Words) -> Signature:
     for name, property_schema in zip(hints, schema["properties"].values(), strict=True):
         if name in words.arguments:
             property_schema.setdefault("description", words.arguments[name])
-    return Signature(_tidy(schema), context, fields, model)
+    return Signature(tidy(schema), context, fields, model)
 
 
 def read_words(function: Callable[..., object]) -> Words:
@@ -191,90 +176,3 @@ def _is_context(hint: Any) -> bool:
 
 def _misfit(function: Callable[..., object], problem: str) -> ConfigurationError:
     return ConfigurationError(f"{getattr(function, '__qualname__', function)} cannot be a tool: {problem}.")
-
-
-# --- schema -------------------------------------------------------------------------------------------------------
-
-
-class _QuietSchema(GenerateJsonSchema):
-    """A default without a JSON form is simply not shown to the model."""
-
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
-
-
-def _tidy(schema: JsonObject) -> JsonObject:
-    """The schema without titles and references; only what refers to itself stays under `$defs`."""
-    definitions: JsonObject = schema.pop("$defs", {})
-    recursive: set[str] = set()
-    tidied = _inlined(schema, definitions, frozenset(), recursive)
-    kept: JsonObject = {}
-    while missing := sorted(recursive - kept.keys()):
-        for name in missing:
-            kept[name] = _inlined(definitions[name], definitions, frozenset({name}), recursive)
-    return {**tidied, "$defs": kept} if kept else tidied
-
-
-def _inlined(node: Json, definitions: JsonObject, within: frozenset[str], recursive: set[str]) -> Json:
-    if isinstance(node, list):
-        return [_inlined(item, definitions, within, recursive) for item in cast("list[Json]", node)]
-    if not isinstance(node, dict):
-        return node
-    schema = cast("JsonObject", node)
-    target = cast("str", schema.get("$ref", "")).removeprefix(_REF)
-    if target in within:
-        recursive.add(target)
-        return {key: value for key, value in schema.items() if key != "title"}
-    tidied: JsonObject = {}
-    if target:
-        tidied.update(_inlined(definitions[target], definitions, within | {target}, recursive))
-    for key, value in schema.items():
-        if key in ("$ref", "title", "discriminator"):
-            continue
-        if key in _VALUES:
-            tidied[key] = value
-        elif key in _NAMED_SUBSCHEMAS:
-            tidied[key] = {name: _inlined(item, definitions, within, recursive) for name, item in value.items()}
-        else:
-            tidied[key] = _inlined(value, definitions, within, recursive)
-    return tidied
-
-
-# --- problems -----------------------------------------------------------------------------------------------------
-
-
-def _problems(error: ValidationError, arguments: JsonObject, names: list[str]) -> list[str]:
-    found = error.errors(include_url=False, include_context=False)
-    problems: list[str] = []
-    for detail in found[:MAX_PROBLEMS]:
-        kind = detail["type"]
-        place = _place(detail["loc"], arguments, missing=kind == "missing")
-        if kind == "missing":
-            problems.append(f"{place} is missing")
-        elif kind == "extra_forbidden" and len(detail["loc"]) == 1:
-            problems.append(f"{place} is no argument of this tool (its arguments: {', '.join(names) or 'none'})")
-        else:
-            value: object = detail["input"]
-            given = _JSON_TYPES.get(type(value), "something else")
-            problems.append(f"{place}: {_cut(detail['msg'])} (given: {given})")
-    if len(found) > MAX_PROBLEMS:
-        problems.append(f"and {len(found) - MAX_PROBLEMS} more problems")
-    return problems
-
-
-def _place(location: tuple[int | str, ...], arguments: Json, *, missing: bool) -> str:
-    """The location as a path into the arguments, without the steps that only exist in the types (unions, keys)."""
-    steps: list[str] = []
-    here = arguments
-    for depth, step in enumerate(location, start=1):
-        if isinstance(here, dict) and step in here:
-            here = cast("JsonObject", here)[cast("str", step)]
-        elif isinstance(here, list) and isinstance(step, int) and step < len(cast("list[Json]", here)):
-            here = cast("list[Json]", here)[step]
-        elif not (missing and depth == len(location)):
-            continue
-        steps.append(str(step))
-    return _cut(".".join(steps)) or "the arguments"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_PROBLEM_LENGTH else text[: MAX_PROBLEM_LENGTH - 1] + "…"

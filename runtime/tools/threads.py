@@ -62,6 +62,18 @@ class ThreadLimiter:
         self._abandoned[job] = (run_id, tool_call_id)
         job.add_done_callback(self._forget)
 
+    async def let_go(self, job: asyncio.Future[Any], run_id: str, name: str, grace_s: float) -> None:
+        """Stop a task, or wait for a thread, for so long; abandon under this name what is still at work then."""
+        if isinstance(job, asyncio.Task):
+            job.cancel()
+        try:
+            await asyncio.wait({job}, timeout=grace_s)
+        finally:
+            if not job.done():
+                self.abandon(job, run_id, name)
+            elif not job.cancelled():
+                job.exception()
+
     def _release(self, job: asyncio.Future[Any]) -> None:
         if job in self._holding:
             self._holding.discard(job)

@@ -91,5 +91,5 @@ async def test_a_history_policy_changes_what_is_asked_and_never_what_is_stored()
         for n in (1, 2, 3):
             await served.run(ask(f"say {n}", run=f"r{n}", message=f"u{n}"))
         assert model.prompts[-1] == [Message("user", "say 3")]
-        (thread,) = served.bridge.supervisor._threads.values()
+        (thread,) = served.bridge.supervisor._folds._kept.values()
         assert len(thread.items()) == 6

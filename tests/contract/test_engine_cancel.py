@@ -11,8 +11,8 @@ import pytest
 from runtime import events as e
 from runtime import samples as s
 from runtime.canonical import JsonObject
-from runtime.engine import Limits
 from runtime.errors import ProviderError
+from runtime.limits import Limits
 from runtime.testing import SamplesDialect, calls, says
 from tests.contract.workshop import Workshop, only, types, until, workshop
 

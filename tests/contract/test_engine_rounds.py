@@ -11,9 +11,10 @@ import pytest
 from runtime import events as e
 from runtime import samples as s
 from runtime.canonical import JsonObject
-from runtime.engine import Engine, Limits
 from runtime.errors import ProviderError
 from runtime.items import Message
+from runtime.limits import Limits
+from runtime.model_call import ModelCall
 from runtime.testing import SamplesDialect, calls, says
 from tests.contract.workshop import Workshop, only, types, until, workshop
 
@@ -185,7 +186,7 @@ async def test_a_bug_in_the_engine_fails_the_run_and_leaves_the_thread_usable(mo
 
     async with workshop(says("Fine.")) as shop:
         with monkeypatch.context() as patch:
-            patch.setattr(Engine, "_options", bug)
+            patch.setattr(ModelCall, "_options", bug)
             events = await shop.run()
         assert types(events) == [
             "run.started",

@@ -11,10 +11,10 @@ import pytest
 from runtime import events as e
 from runtime import samples as s
 from runtime.errors import FenceLost, NotFound, StoreError
-from runtime.journal import Journal
 from runtime.journal.changes import Unstorable
 from runtime.journal.memory import MemoryJournal
 from runtime.journal.sqlite import SqliteJournal
+from runtime.journal.store import Store
 from runtime.run import RunRecord
 from runtime.testing import calls, says
 from tests.contract.workshop import Workshop, only, types, until, workshop
@@ -131,7 +131,7 @@ async def test_a_journal_that_stalls_stops_the_model_after_64_facts():
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def inner(request: pytest.FixtureRequest, tmp_path: Path) -> Journal:
+def inner(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "s.db", synchronous="normal")
 
 
@@ -139,7 +139,7 @@ def inner(request: pytest.FixtureRequest, tmp_path: Path) -> Journal:
     "at",
     ["message.started", "message.delta", "round.completed", "tool.execution.started", "tool.call.completed"],
 )
-async def test_a_refused_append_fails_the_run_with_its_code_and_the_thread_stays_usable(at: str, inner: Journal):
+async def test_a_refused_append_fails_the_run_with_its_code_and_the_thread_stays_usable(at: str, inner: Store):
     journal = FailingJournal(inner, fails_once(at, StoreError("no room", code="store_full")))
     rounds = [calls(("work", "{}"), text="Let me see"), says("Done."), says("Done.")]
     async with workshop(*rounds, tools=[work], journal=journal) as shop:
@@ -153,7 +153,7 @@ async def test_a_refused_append_fails_the_run_with_its_code_and_the_thread_stays
         assert shop.script.prompts[-1] == (await shop.items())[:-1]
 
 
-async def test_a_refused_terminal_is_a_failed_run(inner: Journal):
+async def test_a_refused_terminal_is_a_failed_run(inner: Store):
     journal = FailingJournal(inner, fails_once("run.completed", StoreError("no room", code="store_full")))
     async with workshop(says("One"), says("Two"), journal=journal) as shop:
         events = await shop.run()
@@ -161,7 +161,7 @@ async def test_a_refused_terminal_is_a_failed_run(inner: Journal):
         assert types(await shop.run("And now?"))[-1] == "run.completed"
 
 
-async def test_an_event_that_cannot_be_stored_fails_its_own_run_and_no_other(inner: Journal):
+async def test_an_event_that_cannot_be_stored_fails_its_own_run_and_no_other(inner: Store):
     async with workshop([s.TextDelta("\ud800"), *says("x")], says("Fine."), says("Fine."), journal=inner) as shop:
         run = await shop.begin()
         other = await shop.begin(session="s2")
@@ -196,7 +196,7 @@ async def test_a_refused_append_stops_a_model_that_says_nothing_more():
         assert shop.script.closed == 1
 
 
-async def test_a_journal_that_refuses_everything_leaves_the_run_to_the_next_start(inner: Journal):
+async def test_a_journal_that_refuses_everything_leaves_the_run_to_the_next_start(inner: Store):
     broken = True
     journal = FailingJournal(inner, lambda _: StoreError("gone") if broken else None)
     async with workshop(says("One"), says("Two"), journal=journal) as shop:
@@ -218,7 +218,7 @@ async def test_an_executor_that_lost_its_fence_stops_and_touches_nothing():
     async with workshop([s.TextDelta("One "), never, *says("two")], journal=journal) as shop:
         run = await shop.begin()
         await shop.seen(run, "message.delta")
-        taken = await journal.take_over(run.run_id, "another")
+        taken = await journal.take_over(run.run_id, "another", 15)
         assert taken is not None
         never.set()
         record = await shop.settled(run)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -27,43 +25,29 @@ from runtime.events import (
 )
 from runtime.journal import Busy, Conflict, Journal, Moved, Opening, Replay, Session, Started
 from runtime.journal.changes import drafts_of
-from runtime.journal.memory import MemoryJournal
-from runtime.journal.sqlite import SqliteJournal
+from runtime.journal.store import Store
 from runtime.run import (
     CANCELLED,
     CANCELLING,
     FAILED,
-    INTERRUPTED,
     QUEUED,
     RUNNING,
     SUCCEEDED,
     IllegalTransition,
     RunRecord,
 )
+from tests.stores import RECORDED
 
 NOW = 1_750_000_000_000
-RECORDED = NOW + 7
 USAGE = [{"provider": "p", "model": "m", "input_tokens": 3}]
 STARTED = RunStarted(NOW - 5, "r1", "assistant", "0" * 64, [])
 DONE = RunCompleted("msg_1", usage=USAGE)
 FAILURE = RunFailed({"code": "provider_error", "message": "no", "retryable": True})
 
 
-def memory(_: Path) -> Journal:
-    return MemoryJournal(clock=lambda: RECORDED)
-
-
-def sqlite(folder: Path) -> Journal:
-    return SqliteJournal(folder / "store.db", clock=lambda: RECORDED, synchronous="normal")
-
-
-@pytest.fixture(params=[memory, sqlite], ids=lambda make: make.__name__)
-async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Journal]:
-    make: Callable[[Path], Journal] = request.param
-    journal = make(tmp_path)
-    await journal.open()
-    yield journal
-    await journal.close()
+@pytest.fixture
+def journal(store: Store) -> Journal:
+    return store
 
 
 def opening(
@@ -230,8 +214,8 @@ async def test_twins_that_each_minted_a_thread_end_in_one(journal: Journal):
         session=replace(twin.session, session_id="session of thread_1"),
     )
     begun = await asyncio.gather(journal.begin_run(first), journal.begin_run(twin))
-    assert isinstance(begun[0], Started)
-    assert begun[1] == Moved(1)
+    assert [isinstance(answer, Started) for answer in begun].count(True) == 1
+    assert Moved(1) in begun
 
 
 async def test_somebody_elses_thread_is_not_found(journal: Journal):
@@ -457,33 +441,6 @@ async def test_what_a_reader_does_to_an_event_is_not_stored(journal: Journal):
     record.event.error["code"] = "changed"
     [again] = await journal.read("run_1", 1, 10)
     assert again.event == FAILURE
-
-
-# --- taking over --------------------------------------------------------------------------------------------------
-
-
-async def test_taking_over_raises_the_fence_and_stops_the_old_executor(journal: Journal):
-    await started(journal)
-    await journal.append("run_1", 1, 1, deltas(2), NOW)
-    run = await journal.take_over("run_1", "executor_2")
-    assert run is not None
-    assert (run.fence, run.executor_instance_id, run.last_seq, run.status) == (2, "executor_2", 3, RUNNING)
-    assert await journal.find_run("run_1") == run
-    with pytest.raises(FenceLost):
-        await journal.append("run_1", 1, 3, [DONE], NOW)
-    with pytest.raises(FenceLost):
-        await journal.append("run_1", 1, 1, deltas(2), NOW)
-    await journal.append("run_1", 2, 3, [RunInterrupted("lost")], NOW)
-    after = await journal.find_run("run_1")
-    assert after is not None
-    assert (after.status, after.fence, after.finished_at) == (INTERRUPTED, 2, NOW)
-
-
-async def test_a_run_that_is_over_or_unknown_is_not_taken_over(journal: Journal):
-    await started(journal)
-    await ended(journal, "run_1")
-    assert await journal.take_over("run_1", "executor_2") is None
-    assert await journal.take_over("unknown", "executor_2") is None
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from runtime.agent import Agent
 from runtime.canonical import JsonObject
 from runtime.errors import ProviderError
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Reasoning
+from runtime.limits import Limits
 from runtime.mock_provider import Answer
 from runtime.testing import Line, MockProvider, calls, cut, says
 from runtime.tools.toolbox import tool
@@ -245,9 +246,10 @@ async def test_a_script_says_the_same_on_the_wire_as_in_place_of_the_model(kind:
     def echo(word: str) -> str:
         return word
 
-    async with workshop(*SCRIPTS[name], tools=[echo]) as shop:
+    once = Limits(model_retries=0)
+    async with workshop(*SCRIPTS[name], tools=[echo], limits=once) as shop:
         told = outcome(await shop.run()), history_of(await shop.items())
-    async with running(kind, *SCRIPTS[name], tools=[echo]) as (shop, _):
+    async with running(kind, *SCRIPTS[name], tools=[echo], limits=once) as (shop, _):
         assert (outcome(await shop.run()), history_of(await shop.items())) == told
 
 

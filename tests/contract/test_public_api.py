@@ -15,6 +15,21 @@ from tests.serving import ask, listening
 from tests.wire.sockets import post, unchunked, wire
 
 NAMES = [
+    "AfterRound",
+    "AfterTool",
+    "Answer",
+    "BeforeRound",
+    "BeforeTool",
+    "ChangeArguments",
+    "ChangeRequest",
+    "Deny",
+    "ReplaceResult",
+    "StopRun",
+    "Timeouts",
+    "after_round",
+    "after_tool",
+    "before_round",
+    "before_tool",
     "ANONYMOUS",
     "Agent",
     "AguiBridgeError",
@@ -89,8 +104,14 @@ def test_the_arguments_of_the_two_doors_are_these():
         "agent_path",
         "loopback",
     ]
-    assert list(signature(agui_bridge.Bridge.handle).parameters) == ["self", "request", "agent"]
-    assert list(signature(agui_bridge.Bridge.stream).parameters) == ["self", "run_input", "agent", "principal"]
+    assert list(signature(agui_bridge.Bridge.handle).parameters) == ["self", "request", "agent", "connect"]
+    assert list(signature(agui_bridge.Bridge.stream).parameters) == [
+        "self",
+        "run_input",
+        "agent",
+        "principal",
+        "connect",
+    ]
 
 
 EXAMPLE = '''

@@ -162,7 +162,7 @@ async def test_without_auto_migrate_a_store_with_pending_migrations_is_refused(t
 async def test_every_table_has_a_tenant(journal: SqliteJournal):
     connection = connection_of(journal)
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert len(tables) == 5
+    assert len(tables) >= 6
     for table in tables:
         columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
         assert "tenant_id" in columns
@@ -175,7 +175,9 @@ def lists_in(sql: str, column: str) -> list[set[str]]:
 
 def test_the_lists_in_the_sql_are_those_of_the_run_and_the_events():
     queries = "\n".join(load("sqlite").values())
-    assert [names == ACTIVE for names in lists_in(queries, "status")] == [True, True]
+    found = lists_in(queries, "status")
+    assert len(found) > 1
+    assert all(names == ACTIVE for names in found)
     assert lists_in(queries, "e.event_type") == [{cls.event_type for cls in DELTAS}]
     [every, active] = lists_in("\n".join(step.sql for step in migrations("sqlite")), "status")
     assert every == TRANSITIONS.keys()

@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from runtime import events as e
+from runtime import folds
 from runtime import samples as s
-from runtime import supervisor as supervisor_module
 from runtime.authority import ANONYMOUS
 from runtime.beginning import opening_of
-from runtime.engine import Limits
 from runtime.errors import NotFound, ShuttingDown
 from runtime.items import Message
 from runtime.journal import Busy, Conflict, Moved, Replay, Started
 from runtime.journal.memory import MemoryJournal
+from runtime.limits import Limits
 from runtime.testing import calls, says
 from runtime.thread import Thread
 from tests.contract.workshop import Workshop, asking, only, types, until, workshop
@@ -96,17 +96,17 @@ async def test_a_run_with_nothing_to_say_is_over_at_once():
 
 
 async def test_idle_threads_beyond_the_limit_are_forgotten_and_read_anew(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(supervisor_module, "THREADS_KEPT", 3)
+    monkeypatch.setattr(folds, "THREADS_KEPT", 3)
     async with workshop() as shop:
         for session in ("a", "b", "c", "d", "e"):
             await shop.run(f"I am {session}", session)
-        assert len(shop.supervisor._threads) == 3
+        assert len(shop.supervisor._folds._kept) == 3
         await shop.run("Who am I?", "a")
         assert texts(shop) == ["I am a", "done", "Who am I?"]
 
 
 async def test_a_thread_at_work_is_never_forgotten(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(supervisor_module, "THREADS_KEPT", 2)
+    monkeypatch.setattr(folds, "THREADS_KEPT", 2)
     never = asyncio.Event()
     waiting = [[s.TextDelta("a"), never, *says("b")] for _ in range(4)]
     async with workshop(*waiting) as shop:
@@ -123,7 +123,7 @@ async def test_a_thread_at_work_is_never_forgotten(monkeypatch: pytest.MonkeyPat
             await shop.settled(run)
         await shop.run(session="one more")
         await shop.run(session="and one")
-        assert len(shop.supervisor._threads) == 2
+        assert len(shop.supervisor._folds._kept) == 2
 
 
 async def test_a_reader_that_came_while_a_run_began_sees_that_run():
@@ -132,14 +132,14 @@ async def test_a_reader_that_came_while_a_run_began_sees_that_run():
         run = await shop.begin()
         await shop.follow(run)
         await shop.settled(run)
-        shop.supervisor._threads.clear()
+        shop.supervisor._folds._kept.clear()
         session, thread = await shop.supervisor.open(ANONYMOUS, "s1")
-        shop.supervisor._threads.clear()  # as when many others were read meanwhile
+        shop.supervisor._folds._kept.clear()  # as when many others were read meanwhile
         _, other = await shop.supervisor.open(ANONYMOUS, "s1")
         assert other is not thread
         begun = await shop.supervisor.begin(asking(thread, "Again", "s1", "again"), session, thread)
         assert isinstance(begun, Started)
-        shop.supervisor._threads[thread.thread_id] = other
+        shop.supervisor._folds._kept[thread.thread_id] = other
         assert await shop.supervisor.thread(thread.thread_id) is thread
 
 
@@ -153,7 +153,7 @@ async def test_300_sessions_keep_their_words_apart():
             await shop.run("Who am I?", f"s{n}")
             assert texts(shop) == [f"I am {n}", "done", "Who am I?"]
         assert len(shop.script.requests) == 304
-        assert len(shop.supervisor._threads) == supervisor_module.THREADS_KEPT
+        assert len(shop.supervisor._folds._kept) == folds.THREADS_KEPT
 
 
 # --- the end of a process -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from runtime.errors import InvalidCursor, NotFound, StoreError
 from runtime.events import Event, MessageDelta, Record, RunCompleted, RunStarted
 from runtime.journal import Opening, Started
 from runtime.journal.memory import MemoryJournal
-from runtime.journal.tail import PAGE, Cursor, Tail
+from runtime.journal.tail import PAGE, RING, Cursor, Tail
 from runtime.run import QUEUED, RunRecord
 
 NOW = 1_750_000_000_000
@@ -38,9 +38,9 @@ class CountingJournal(MemoryJournal):
 class Writer:
     """Plays engine and supervisor: commits, then publishes."""
 
-    def __init__(self, **sizes: int):
+    def __init__(self, *, ring: int = RING, page: int = PAGE):
         self.journal = CountingJournal()
-        self.tail = Tail(self.journal, **sizes)
+        self.tail = Tail(self.journal, ring=ring, page=page)
         self.seq = 0
 
     async def begin(self) -> None:

@@ -13,14 +13,16 @@ from runtime import events as e
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS
 from runtime.canonical import digest
-from runtime.engine import Limits
+from runtime.folds import Folds
 from runtime.items import Item
-from runtime.journal import Begun, Journal, Started
+from runtime.journal import Begun, Started
 from runtime.journal.memory import MemoryJournal
+from runtime.journal.store import Store
+from runtime.limits import Limits
 from runtime.models import Model
 from runtime.request import RunRequest
 from runtime.run import RunRecord
-from runtime.supervisor import Performer, Supervisor
+from runtime.supervisor import Leasing, Performer, Supervisor
 from runtime.testing import CountingIds, Line, ManualClock, ScriptedProvider
 from runtime.thread import Thread
 
@@ -54,28 +56,31 @@ def asking(thread: Thread, text: str, session: str, client_run_id: str, **more: 
 
 
 class Workshop:
-    """One supervisor and what it is made of."""
+    """One supervisor and what it is made of; `of_agent` are further members of its agent."""
 
     def __init__(
         self,
         *rounds: Iterable[Line],
         tools: Sequence[Any] = (),
         model: Model | None = None,
-        journal: Journal | None = None,
+        journal: Store | None = None,
         limits: Limits | None = None,
+        leasing: Leasing | None = None,
         grace_s: float = 10.0,
+        **of_agent: Any,
     ) -> None:
         self.clock = ManualClock()
         self.script = ScriptedProvider(*rounds)
         self.model = model or self.script
         self.journal = journal or MemoryJournal(clock=self.clock.now)
-        self.agent = Agent("assistant", model=self.model, tools=tools)
+        self.agent = Agent("assistant", model=self.model, tools=tools, **of_agent)
         self.supervisor = Supervisor(
             self.journal,
             {"assistant": Performer(self.agent, self.model)},
             clock=self.clock,
             mint=CountingIds(),
             limits=limits or Limits(stop_grace_s=0.2),
+            leasing=leasing,
             disconnect_grace_s=grace_s,
         )
         self._client_runs = count(1)
@@ -132,9 +137,7 @@ class Workshop:
         """The model's history of a session, read anew from the journal."""
         found = await self.supervisor.session(ANONYMOUS, session)
         assert found is not None
-        thread = Thread(found.thread_id)
-        await self.supervisor._read_up(thread)
-        return thread.items()
+        return (await Folds(self.journal).committed(found.thread_id)).items()
 
 
 @asynccontextmanager

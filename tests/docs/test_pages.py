@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import orjson
 import pytest
-from starlette.routing import Route
 
 from agui_bridge import __version__
 from agui_bridge.bridge import Bridge
@@ -22,11 +21,12 @@ from runtime.scripted import ScriptedModel
 from scripts.generate_map import modules
 from scripts.generate_models import models
 from tests.docs.pages import NAMES, ROOT, Block, anchors, blocks, links, prose, text_of
+from tests.routes import routes
 
 HOSTS = {"127.0.0.1", "app.example", "docs.ag-ui.com", "semver.org"}
 """The hosts that a page may name."""
 
-PATHS = {"agents", "api", "health", "ready", "tokens", "fail", "script"}
+PATHS = {"agents", "connect", "api", "health", "ready", "openapi", "tokens", "fail", "script"}
 """The first members of the absolute paths that a page may name: our routes, and the scripted model's commands."""
 
 
@@ -73,12 +73,7 @@ def test_shell_in_a_page_calls_what_there_is(block: Block) -> None:
 
 def test_the_routes_in_the_page_are_those_of_the_app() -> None:
     bridge = Bridge(Agent("a", model=ScriptedModel()), settings=Settings.model_validate({"store": "memory:"}))
-    served = {
-        f"{method} {route.path}"
-        for route in bridge.app.routes
-        if isinstance(route, Route)
-        for method in (route.methods or set[str]()) - {"HEAD"}
-    }
+    served = {f"{method} {path}" for path, methods in routes(bridge.app).items() for method in methods}
     told = re.findall(r"^\| `((?:GET|POST|PATCH|DELETE) [^`]+)` \|", text_of("docs/http.md"), re.MULTILINE)
     assert set(told) == served
 

@@ -24,6 +24,8 @@ from runtime.canonical import digest_of
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError, ProviderError
 from runtime.gate import judge
+from runtime.output import MODES, Output
+from runtime.output_type import read_output_type
 from runtime.sampling import Sampling
 from runtime.state_delta import change
 from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
@@ -85,10 +87,11 @@ async def note(text: str = "") -> str:
 
 BOX = Toolbox([lookup, note])
 PICK: JsonObject = {"name": "pick", "description": "The page's own", "parameters": {"type": "object"}}
-NAMES = ("lookup", "note", "pick", "launch", "")
-ARGUMENTS = ("{}", '{"key":"tea"}', '{"text":"a\\u2028b"}', "", "null", " {}", "[1]", '{"key": tea}')
-PIECES = ("So ", "it is", "\u2028", "é 🎈", "\n")
+NAMES = ("lookup", "note", "pick", "launch", "final_response", "")
+ARGUMENTS = ("{}", '{"key":"tea"}', '{"text":"a\\u2028b"}', "", "null", " {}", "[1]", '{"key": tea}', '{"value":4}')
+PIECES = ("So ", "it is", "\u2028", "é 🎈", "\n", '{"value":4}')
 FINISHES = ("stop", "stop", "stop", "tool_calls", "length", "content_filter", "refusal", "pause")
+OUTPUTS = (None, None, None, *(Output(read_output_type(int), mode) for mode in MODES))
 SIGNATURES = (None, None, "sig")
 
 
@@ -178,6 +181,7 @@ class Theatre:
             mint=self._mint,
             budget=Budget(rounds=3),
             elapsed=lambda: 0.0,
+            output=self._chance.pick(OUTPUTS),
         )
         self._tell(performed, sampling.start())
         terminal = None
@@ -202,8 +206,8 @@ class Theatre:
                 return self._round(performed, sampling)
             case RunTools(calls):
                 return self._tools(performed, sampling, calls, pages_tools)
-            case Succeed(pending):
-                return e.RunCompleted(sampling.message_id, pending or None, sampling.usage or None)
+            case Succeed(pending, result):
+                return e.RunCompleted(sampling.message_id, pending or None, sampling.usage or None, result)
             case Fail(error):
                 return e.RunFailed(error.as_payload(), sampling.usage or None)
             case Stop(reason):
@@ -242,12 +246,27 @@ class Theatre:
                     self._chance.pick(("a", "b/c", "d~")): self._chance.pick((1, None, [1, 2], "x" * 40)),
                 }
                 facts = [fact] if (fact := change(before, after)) is not None else []
+            facts += self._beside(call.tool_call_id)
             kind = self._chance.pick(("result", "result", "error"))
             result = self._chance.pick(("42", "", [{"type": "text", "text": "forty-two"}]))
             self._tell(performed, [*facts, *sampling.tool_output(call.tool_call_id, result, kind)])
             if (terminal := self._stopped(performed)) is not None:
                 return terminal
         return None
+
+    def _beside(self, call_id: str) -> list[e.Event]:
+        """What a tool says beside its result."""
+        match self._chance.pick((*[""] * 6, "artifact", "activity", "of the thread", "change")):
+            case "artifact":
+                return [e.ArtifactCreated(self._mint("art"), "tea.txt", "text/plain", 3, "0" * 64, call_id)]
+            case "activity":
+                return [e.ActivitySnapshot(f"{call_id}-1", "shop.basket", {"items": self._chance.pick((1, 2))})]
+            case "of the thread":
+                return [e.ActivitySnapshot("basket", "shop.basket", {"items": self._chance.pick((3, 4))})]
+            case "change":
+                return [e.ActivityDelta("basket", "shop.basket", [{"op": "replace", "path": "/items", "value": 5}])]
+            case _:
+                return []
 
     # --- what the model says --------------------------------------------------------------------------------------
 

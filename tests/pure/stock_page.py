@@ -146,6 +146,28 @@ class Page:
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
             self.surprises.append(f"a change of state that does not apply: {error}")
 
+    def _activity(self, event: JsonObject) -> None:
+        activity = {
+            "id": event["messageId"],
+            "role": "activity",
+            "activityType": event["activityType"],
+            "content": event["content"],
+        }
+        known = self._find(event["messageId"])
+        if known is None:
+            self.messages.append(activity)
+        else:
+            self.messages[self.messages.index(known)] = activity
+
+    def _activity_change(self, event: JsonObject) -> None:
+        known = self._find(event["messageId"])
+        if known is None or known["role"] != "activity":
+            return
+        try:
+            known["content"] = jsonpatch.apply_patch(known["content"], event["patch"])
+        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+            return
+
     def _restated_input(self, event: JsonObject) -> None:
         for message in (event.get("input") or {}).get("messages", ()):
             if self._find(message["id"]) is None:
@@ -172,4 +194,6 @@ _ACTS: dict[str, Callable[[Page, JsonObject], None]] = {
     "MESSAGES_SNAPSHOT": Page._messages,
     "STATE_SNAPSHOT": Page._snapshot,
     "STATE_DELTA": Page._delta,
+    "ACTIVITY_SNAPSHOT": Page._activity,
+    "ACTIVITY_DELTA": Page._activity_change,
 }

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import samples as s
@@ -17,6 +17,7 @@ from runtime.dialects.anthropic import _DELTAS, _EVENTS, Anthropic
 from runtime.errors import ProtocolError, ProviderError
 from runtime.sampling import Sampling
 from runtime.steps import CallModel
+from tests.examples import examples
 from tests.pure.anthropic_events import args, begun, block, call, ends, stop, text
 
 ANY: st.SearchStrategy[Json] = st.recursive(
@@ -92,7 +93,7 @@ def loop() -> Sampling:
     return sampling
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.lists(st.one_of(EVENT, EVENT, EVENT, EVENT, ANY, st.just(DONE)), max_size=14))
 def test_any_chunks_are_samples_or_a_provider_error(chunks: list[Any]) -> None:
     decoder = Anthropic().decoder(["t", "a.b"])
@@ -121,7 +122,7 @@ def test_any_chunks_are_samples_or_a_provider_error(chunks: list[Any]) -> None:
             assert shown[one.key] == one.name, "a call is shown before it is committed"
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(EVENT, max_size=8), st.lists(EVENT, max_size=8))
 def test_two_responses_never_mix(one: list[JsonObject], other: list[JsonObject]) -> None:
     def alone(chunks: list[JsonObject]) -> list[s.Sample] | str:
@@ -139,7 +140,7 @@ def test_two_responses_never_mix(one: list[JsonObject], other: list[JsonObject])
 NOISE = st.sampled_from([{"type": "ping"}, {"type": "brand_new", "x": 1}, begun(), DONE])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=40), st.lists(st.integers(0, 40), max_size=6), st.lists(NOISE, max_size=4), st.randoms())
 def test_text_and_arguments_come_out_whole_however_they_are_cut(
     said: str, cuts: list[int], noise: list[JsonObject], dice: Any

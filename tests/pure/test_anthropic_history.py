@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.budget import Budget
@@ -14,6 +14,7 @@ from runtime.dialects.anthropic import Anthropic
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec
 from runtime.sampling import Sampling
 from runtime.thread import Thread
+from tests.examples import examples
 from tests.pure.anthropic_events import args as piece
 from tests.pure.anthropic_events import begun, block, call, delta, ends, heard, signature, text, thinking
 from tests.pure.anthropic_events import stop as over
@@ -90,7 +91,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(ITEMS, TOOLS, OPTIONS)
 def test_any_history_is_one_that_the_api_accepts(items: list[Item], tools: list[ToolSpec], options: Any) -> None:
     request = Anthropic().encode(items, tools, {"model": "m", **options})
@@ -147,7 +148,7 @@ def flat(request: JsonObject) -> list[bytes]:
     return [orjson.dumps(plain(one)) for one in [request.get("tools", []), request.get("system", []), *said]]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(turns())
 def test_the_requests_of_a_thread_begin_with_the_same_bytes(history: list[list[Item]]) -> None:
     tools = (ToolSpec("t", "Does it.", {}),)

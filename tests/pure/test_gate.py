@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from runtime.events import ToolCallCommitted
-from runtime.gate import CHECKS, judge
+from runtime.gate import CHECKS, Case, Ruling, Verdict, judge, judging
 from runtime.tools.toolbox import Toolbox
 
 
@@ -39,6 +39,7 @@ def test_a_good_call_is_allowed_by_every_check_in_order():
         ("arguments", "allow", None),
         ("schema", "allow", None),
         ("budget", "allow", None),
+        ("hook", "allow", None),
     )
     assert verdict.arguments == {"city": "Oslo", "days": 1}
     assert verdict.message is None
@@ -112,3 +113,60 @@ def test_only_what_fits_the_signature_is_allowed(arguments: dict[str, object]):
 
     fits = arguments.keys() <= {"city"} and isinstance(arguments.get("city"), str)
     assert verdict.allowed == fits
+
+
+# --- the place of the hooks ---------------------------------------------------------------------------------------
+
+
+def _ruled(call: ToolCallCommitted, ruling: Ruling, *, affordable: bool = True) -> tuple[Verdict, int]:
+    """The verdict when hooks say so, and how often they were asked."""
+    judgement = judging(Case(call, BOX, affordable=affordable, has_hooks=True))
+    asked = 0
+    try:
+        case = next(judgement)
+        while True:
+            assert case.arguments is not None
+            asked += 1
+            case = judgement.send(ruling)
+    except StopIteration as end:
+        return end.value, asked
+
+
+GOOD = _call("get_weather", '{"city": "Oslo"}')
+
+
+def test_hooks_are_asked_once_behind_the_budget_and_let_a_call_be():
+    verdict, asked = _ruled(GOOD, Ruling())
+    assert (verdict.allowed, asked, verdict.changed) == (True, 1, False)
+    assert [line.name for line in verdict.checks] == [*CHECKS]
+    assert verdict.checks[-2:] == (("budget", "allow", None), ("hook", "allow", None))
+    assert verdict.used == {"city": "Oslo"}
+
+
+@pytest.mark.parametrize(
+    ("call", "affordable"), [(_call("get_wether", "{}"), True), (_call("get_time", "[]"), True), (GOOD, False)]
+)
+def test_hooks_are_not_asked_about_what_is_denied_before(call: ToolCallCommitted, affordable: bool):
+    verdict, asked = _ruled(call, Ruling("nobody", answer="never"), affordable=affordable)
+    assert (verdict.allowed, verdict.answer, asked) == (False, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("ruling", "reason"),
+    [
+        (Ruling("mine", denied="No."), "denied by mine"),
+        (Ruling("mine", answer="noon"), "answered by mine"),
+        (Ruling("mine", stop="enough"), "the run is stopped by mine"),
+    ],
+)
+def test_a_ruling_against_a_call_is_a_denial_that_says_by_whom(ruling: Ruling, reason: str):
+    verdict, _ = _ruled(GOOD, ruling)
+    assert (verdict.allowed, verdict.arguments) == (False, None)
+    assert verdict.checks[-1] == ("hook", "deny", reason)
+    assert (verdict.message, verdict.answer, verdict.stop) == (ruling.denied, ruling.answer, ruling.stop)
+
+
+@pytest.mark.parametrize("arguments", [{"city": "Bergen", "days": 2}, {}])
+def test_changed_arguments_are_those_of_the_verdict(arguments: dict[str, object]):
+    verdict, _ = _ruled(GOOD, Ruling("mine", parsed=dict(arguments), arguments=arguments))
+    assert (verdict.allowed, verdict.arguments, verdict.used, verdict.changed) == (True, arguments, arguments, True)

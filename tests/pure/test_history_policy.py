@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.history_policy import estimate, keep_last_turns, token_budget
-from runtime.items import FunctionCall, FunctionCallOutput, Item, Message
+from runtime.items import REJECTION, FunctionCall, FunctionCallOutput, Item, Message
 
 SYSTEM = Message("system", "rules")
 
@@ -28,6 +28,12 @@ def test_the_last_turns_are_kept_whole_with_what_stands_before_the_first():
 def test_user_messages_in_a_row_are_one_turn():
     said = [Message("user", "first"), Message("user", "and this"), Message("assistant", "fine")]
     assert keep_last_turns(1)([*turn(1), *said]) == said
+
+
+def test_what_the_runtime_told_the_model_begins_no_turn():
+    told = Message("user", "not accepted", REJECTION)
+    mended = [Message("user", "question 2"), Message("assistant", "4"), told, Message("assistant", "5")]
+    assert keep_last_turns(1)([*turn(1), *mended]) == mended
 
 
 def test_a_token_budget_keeps_what_fits_and_always_the_last_turn():

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import samples as s
@@ -15,6 +15,7 @@ from runtime.dialects import DONE
 from runtime.dialects.openai_chat import OpenAIChat
 from runtime.errors import ProtocolError, ProviderError
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec
+from tests.examples import examples
 
 TOOL = ToolSpec("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
 STOP: JsonObject = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -314,7 +315,7 @@ CHUNK = JSON | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(500)
 @given(st.lists(CHUNK, max_size=4))
 def test_any_json_gives_samples_or_a_classified_error(chunks: list[Any]) -> None:
     decoder = OpenAIChat().decoder(["t"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import samples as s
@@ -18,6 +18,7 @@ from runtime.dialects.openai_responses import _EVENTS, OpenAIResponses
 from runtime.errors import ProtocolError, ProviderError
 from runtime.sampling import Sampling
 from runtime.steps import CallModel
+from tests.examples import examples
 
 ANY: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=6),
@@ -107,7 +108,7 @@ def loop() -> Sampling:
     return sampling
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.lists(st.one_of(EVENT, EVENT, EVENT, ANY, st.just(DONE)), max_size=12))
 def test_any_chunks_are_samples_or_a_provider_error(chunks: list[Any]) -> None:
     decoder = OpenAIResponses().decoder(["t"])
@@ -136,7 +137,7 @@ def test_any_chunks_are_samples_or_a_provider_error(chunks: list[Any]) -> None:
             assert shown[one.key] == one.name, "a call is shown before it is committed"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(EVENT, max_size=8), st.lists(EVENT, max_size=8))
 def test_two_responses_never_mix(one: list[JsonObject], other: list[JsonObject]) -> None:
     def alone(chunks: list[JsonObject]) -> list[s.Sample] | str:
@@ -151,7 +152,7 @@ def test_two_responses_never_mix(one: list[JsonObject], other: list[JsonObject])
     assert alone(one) == first
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=60), st.lists(st.integers(0, 60), max_size=6), st.integers(0, 60))
 def test_a_text_comes_out_whole_however_it_is_cut_and_told(text: str, cuts: list[int], told: int) -> None:
     borders = sorted({0, min(told, len(text)), *(cut for cut in cuts if cut < min(told, len(text)))})

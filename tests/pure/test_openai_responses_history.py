@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.budget import Budget
@@ -11,6 +11,7 @@ from runtime.canonical import JsonObject
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, Reasoning
 from runtime.sampling import Sampling
 from runtime.thread import Thread
+from tests.examples import examples
 from tests.pure.responses_events import call, completed, done, heard, message, reasoning
 from tests.pure.responses_histories import MEDIA, answered, called, sent, thought
 
@@ -68,7 +69,7 @@ SPOKEN = st.builds(
 ITEMS = st.lists(st.one_of(SPOKEN, FUNCTION_CALLS, RESULTS, REASONINGS), max_size=14)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(ITEMS)
 def test_any_history_is_one_that_the_api_accepts(items: list[Item]) -> None:
     made = sent(*items)
@@ -110,7 +111,7 @@ def turns(draw: st.DrawFn) -> list[list[Item]]:
     return history
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(turns())
 def test_the_requests_of_a_thread_begin_with_the_same_bytes(history: list[list[Item]]) -> None:
     earlier: list[JsonObject] = []

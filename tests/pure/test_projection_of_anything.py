@@ -48,6 +48,7 @@ ANYTHING: st.SearchStrategy[e.Event | None] = st.one_of(
     ),
     st.builds(e.StateSnapshot, st.just({}), st.sampled_from(("client", "agent"))),
     st.builds(e.StateDelta, st.just([{"op": "add", "path": "/a", "value": 1}])),
+    st.builds(e.Custom, st.just("agui-bridge.hook"), st.sampled_from((None, {"hook": "mine"}))),
     st.builds(e.RunCancelling, st.just("client")),
 )
 ENDS: st.SearchStrategy[e.Event] = st.one_of(
@@ -135,3 +136,10 @@ def test_the_facts_nearest_to_a_refused_stream_become_a_legal_one(path: Path) ->
         Rules().check(refused)
     except Illegal:
         assert [event["type"] for event in stream] != [event["type"] for event in refused]
+
+
+def test_a_run_that_was_interrupted_shows_what_it_has_cost() -> None:
+    usage = [{"provider": "p", "model": "m", "input_tokens": 3}]
+    last = told([STARTED, e.RunInterrupted("shutdown", usage)])[-1]
+    assert (last["type"], last["code"]) == ("RUN_ERROR", "run_interrupted")
+    assert last["usage"] == [{"provider": "p", "model": "m", "inputTokens": 3}]

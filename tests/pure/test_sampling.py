@@ -128,7 +128,7 @@ def test_every_kind_of_output_but_a_result_is_an_error_to_the_model():
         sampling.feed([*call(), s.Completed("tool_calls")])
         (event,) = sampling.tool_output("c1", "x", kind)
         assert isinstance(event, e.ToolCallCompleted)
-        assert event.is_error == (kind not in ("result", "client"))
+        assert event.is_error == (kind not in ("result", "client", "answered"))
 
 
 # --- why a round does not commit ----------------------------------------------------------------------------------
@@ -247,6 +247,50 @@ def test_a_round_that_has_shown_something_says_so(sample: s.Sample):
     assert not sampling.has_shown_something
     sampling.feed([sample])
     assert sampling.has_shown_something
+
+
+@pytest.mark.parametrize("said", [text("a"), call(), [s.ReasoningDone()]], ids=["text", "call", "reasoning"])
+def test_a_round_that_is_committed_counts_as_shown_until_the_next_one_begins(said: list[s.Sample]):
+    sampling = loop()
+    sampling.feed([*said, s.Completed("stop")])
+    assert sampling.has_shown_something
+    sampling.round_started("m", {})
+    assert not sampling.has_shown_something
+
+
+def test_a_round_that_failed_after_it_had_shown_something_has_shown_it():
+    sampling = loop()
+    sampling.feed([s.TextDelta("a"), s.Completed("content_filter")])
+    assert sampling.has_shown_something
+
+
+def test_another_attempt_begins_as_if_there_had_been_none():
+    sampling = loop()
+    sampling.feed([s.AssistantMessageDone("final_answer"), s.Completed("stop")])
+    assert isinstance(sampling.next(), Fail)
+    assert not sampling.has_shown_something
+    sampling.attempt_started()
+    assert completed(sampling.feed([*text("Noon"), s.Completed("stop")])).provider_phase is None
+    assert sampling.next() == Succeed([])
+
+
+def test_what_an_attempt_has_cost_is_counted_once():
+    sampling = loop()
+    sampling.spent(None, "m")
+    sampling.spent({"input_tokens": 5}, "m")
+    sampling.attempt_started()
+    sampling.feed([*text("Noon"), s.Completed("stop", {"input_tokens": 5, "output_tokens": 1}, model="m")])
+    sampling.spent({"input_tokens": 5, "output_tokens": 1}, "m")
+    assert sampling.usage == [{"provider": "p", "model": "m", "input_tokens": 10, "output_tokens": 1}]
+
+
+def test_a_run_can_be_ended_from_outside_whatever_was_to_be_done():
+    sampling = loop()
+    sampling.feed([*call(), s.Completed("tool_calls")])
+    assert isinstance(sampling.next(), RunTools)
+    assert not sampling.is_over
+    sampling.end(Stop("enough"))
+    assert (sampling.next(), sampling.is_over) == (Stop("enough"), True)
 
 
 def test_usage_is_added_up_by_model_and_what_nobody_said_stays_unknown():

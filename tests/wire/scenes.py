@@ -12,11 +12,13 @@ from typing import Any
 from agui_bridge.bridge import Bridge
 from agui_bridge.demo import demo_agent
 from agui_bridge.transcript import transcript
+from runtime import hooks
 from runtime import samples as s
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS
 from runtime.budget import Budget
 from runtime.errors import ProviderError
+from runtime.hooks import AfterRound, BeforeTool, ChangeArguments, Deny, StopRun, after_round, before_tool
 from runtime.testing import Line, ScriptedProvider, calls, says
 from runtime.thread import Thread
 from runtime.tools.toolbox import Tool, tool
@@ -44,6 +46,34 @@ async def broken() -> str:
     raise RuntimeError("the shelf is empty")
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What was found out."""
+
+    thing: str
+    count: int = 1
+
+
+SEEN = '{"thing":"tea"}'
+
+
+@before_tool
+def mind_the_shelf(call: BeforeTool) -> Deny | hooks.Answer | ChangeArguments | None:
+    """Each key has its own fate."""
+    fates = {
+        "tea": Deny("No tea today."),
+        "jam": ChangeArguments({"key": "honey"}, "out of jam"),
+        "egg": hooks.Answer("two"),
+    }
+    return fates.get(call.arguments["key"])
+
+
+@after_round
+async def stop_behind_calls(done: AfterRound) -> StopRun | None:
+    """Enough, once there are calls."""
+    return StopRun("enough") if done.calls else None
+
+
 TOOLS: list[Tool] = [lookup, slow_lookup, broken]
 PICK: JsonObject = {"name": "pick_color", "description": "Let the user pick", "parameters": {"type": "object"}}
 USAGE = {"input_tokens": 3, "output_tokens": 2}
@@ -58,6 +88,7 @@ class Scene:
 
     agent: Callable[[], Agent]
     asked: Sequence[Request] = field(default_factory=lambda: [first("Hi")])
+    settings: JsonObject = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -150,7 +181,7 @@ SCENES: dict[str, Scene] = {
         )
     ),
     "refusal without words": Scene(actor([s.Completed("refusal")])),
-    "empty response": Scene(actor([s.Completed("stop", USAGE)])),
+    "empty response": Scene(actor([s.Completed("stop", USAGE)]), settings={"model_retries": 0}),
     "arguments of nothing": Scene(actor(one_call("lookup", "null"), says("Fine"))),
     "call without a name": Scene(actor(one_call("", "{}"), says("Sorry"))),
     "malformed arguments": Scene(actor(one_call("lookup", '{"key": tea}'), says("Sorry"))),
@@ -174,6 +205,16 @@ SCENES: dict[str, Scene] = {
         ],
     ),
     "budget of rounds": Scene(actor(calls(("lookup", '{"key":"tea"}')), budget=Budget(rounds=1))),
+    "hooks that deny, change and answer": Scene(
+        actor(
+            calls(*(("lookup", f'{{"key":"{key}"}}') for key in ("tea", "jam", "egg", "ham"))),
+            says("Fine"),
+            hooks=[mind_the_shelf],
+        )
+    ),
+    "hook that stops": Scene(
+        actor(calls(("lookup", '{"key":"tea"}'), text="Looking."), hooks=[stop_behind_calls]),
+    ),
     "reasoning, then text": Scene(
         actor(
             [
@@ -184,6 +225,23 @@ SCENES: dict[str, Scene] = {
             ]
         )
     ),
+    "value as text": Scene(actor(says(SEEN, usage=USAGE), output_type=Seen, output_mode="native")),
+    "value that was mended": Scene(actor(says("42"), says(SEEN), output_type=Seen, output_mode="native")),
+    "value that never fits": Scene(actor(says("42"), says("43"), output_type=Seen, output_mode="native")),
+    "value by a tool": Scene(
+        actor(calls(("lookup", '{"key":"tea"}')), calls(("final_response", SEEN), text="Done."), output_type=Seen),
+    ),
+    "value that a tool mended": Scene(
+        actor(
+            calls(("final_response", "{}")),
+            calls(("final_response", SEEN)),
+            says("You are welcome"),
+            calls(("final_response", SEEN)),
+            output_type=Seen,
+        ),
+        [first("Hi"), more({"id": "u2", "role": "user", "content": "Thanks"})],
+    ),
+    "list of values": Scene(actor(says('{"value":[1,2]}'), output_type=list[int], output_mode="native")),
     "shared state": Scene(
         demo_agent,
         [
@@ -197,7 +255,7 @@ SCENES: dict[str, Scene] = {
 @asynccontextmanager
 async def staged(name: str) -> AsyncGenerator[Served, None]:
     """The scene's agent on a socket."""
-    async with serving(SCENES[name].agent()) as served:
+    async with serving(SCENES[name].agent(), **SCENES[name].settings) as served:
         yield served
 
 

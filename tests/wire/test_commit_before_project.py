@@ -13,9 +13,9 @@ import pytest
 
 from agui_bridge.demo import demo_agent
 from runtime.errors import StoreError
-from runtime.journal import Journal
 from runtime.journal.memory import MemoryJournal
 from runtime.journal.sqlite import SqliteJournal
+from runtime.journal.store import Store
 from tests.journals import Held, HeldJournal
 from tests.serving import Served, ask, serving
 from tests.words import script
@@ -32,7 +32,7 @@ SCRIPT = script(
 
 @pytest.fixture(params=["memory", "sqlite"])
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> HeldJournal:
-    inner: Journal = (
+    inner: Store = (
         MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "s.db", synchronous="normal")
     )
     return HeldJournal(inner)

@@ -135,7 +135,7 @@ async def test_the_same_words_give_the_same_stream():
 
 
 async def test_tokens_says_so_many_words():
-    async with serving(demo_agent()) as served:
+    async with serving(demo_agent(), model_retries=0) as served:
         assert text(await say(served, "/tokens 7")) == "tok " * 7
         assert text(await say(served, "  /tokens  3  1 ")) == "tok " * 3
         nothing = await say(served, "/tokens 0")

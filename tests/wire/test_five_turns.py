@@ -67,7 +67,7 @@ class Conversation:
 
     def last_run_id(self) -> str:
         """The server's id of the newest run."""
-        threads = self.served.bridge.supervisor._threads
+        threads = self.served.bridge.supervisor._folds._kept
         (thread,) = threads.values()
         assert thread.last_run is not None
         return thread.last_run.run_id

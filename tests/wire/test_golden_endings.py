@@ -62,11 +62,13 @@ class Retried:
 AWAY = ProviderError("The provider is away.", code="provider_unavailable", retryable=True)
 
 
-async def test_a_passing_failure_is_tried_twice_more_unseen_and_then_told() -> None:
+async def test_a_passing_failure_is_tried_twice_more_and_then_told() -> None:
     stage = Retried([AWAY], [AWAY], [AWAY])
     assert await stage.stream() == snapshot("""\
 RUN_STARTED t1 r1 1.0
 STEP_STARTED round-1
+CUSTOM agui-bridge.model_retry {"round":1,"attempt":1,"code":"provider_unavailable","message":"The provider is away.","wait_ms":500}
+CUSTOM agui-bridge.model_retry {"round":1,"attempt":2,"code":"provider_unavailable","message":"The provider is away.","wait_ms":1000}
 STEP_FINISHED round-1
 RUN_ERROR provider_unavailable "The provider is away."\
 """)
@@ -74,11 +76,13 @@ RUN_ERROR provider_unavailable "The provider is away."\
     assert stage.clock.waits == [0.5, 1.0]
 
 
-async def test_a_third_attempt_that_succeeds_looks_like_a_first() -> None:
+async def test_a_third_attempt_that_succeeds_looks_like_a_first_but_for_the_notes_of_the_others() -> None:
     stage = Retried([AWAY], [AWAY], says("Here again"))
     assert await stage.stream() == snapshot("""\
 RUN_STARTED t1 r1 1.0
 STEP_STARTED round-1
+CUSTOM agui-bridge.model_retry {"round":1,"attempt":1,"code":"provider_unavailable","message":"The provider is away.","wait_ms":500}
+CUSTOM agui-bridge.model_retry {"round":1,"attempt":2,"code":"provider_unavailable","message":"The provider is away.","wait_ms":1000}
 TEXT_MESSAGE_START m1 assistant
 TEXT_MESSAGE_CONTENT m1 "Here "
 TEXT_MESSAGE_CONTENT m1 "again"

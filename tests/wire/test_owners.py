@@ -47,6 +47,19 @@ def same(one: Answer, other: Answer) -> bool:
     return (one.status, one.body, heads[0]) == (other.status, other.body, heads[1])
 
 
+async def test_a_page_that_comes_back_to_another_owners_thread_finds_none():
+    async with owned() as served:
+        await served.run(ask("hello"), x_user="ann")
+        back = ask("", run="back", messages=[])
+        mine = await served.run(back, path="/connect", x_user="ann")
+        assert mine.types == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
+        nothing = await served.run(ask("", thread="t1", run="back", messages=[]), path="/connect", x_user="carl")
+        for other in ("ben", "other-tenant/ann", OPERATOR):
+            answer = await served.run(back, path="/connect", x_user=other)
+            assert answer.types == ["RUN_STARTED", "RUN_FINISHED"]
+            assert same(answer, nothing)
+
+
 async def test_another_owners_run_looks_exactly_like_none():
     async with owned() as served:
         ran = await served.run(ask("hello"), x_user="ann")

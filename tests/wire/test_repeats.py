@@ -15,7 +15,8 @@ from runtime.samples import TextDelta
 from runtime.testing import Line, ScriptedProvider, calls, says
 from runtime.tools.toolbox import tool
 from tests.pure.stock_page import Page
-from tests.serving import JsonObject, Served, ask, serving
+from tests.serving import Answer, JsonObject, Served, ask, serving
+from tests.wire.sockets import eventually
 
 PICK: JsonObject = {"name": "pick", "description": "Let the user pick", "parameters": {"type": "object"}}
 
@@ -166,6 +167,62 @@ async def test_a_run_id_counts_within_its_thread_only():
         answers = [await served.run(ask("Hi", thread=thread)) for thread in ("t1", "t2")]
         assert answers[0].headers["x-run-id"] != answers[1].headers["x-run-id"]
         assert len(model.requests) == 2
+
+
+# --- requests that were answered by following ---------------------------------------------------------------------
+
+
+async def follow(
+    served: Served, model: ScriptedProvider, go_on: asyncio.Event, body: JsonObject
+) -> tuple[Answer, Answer]:
+    """Ask, ask for the same with `body` while the run is at work, then let it go on; both answers."""
+    first = asyncio.create_task(served.run(ask("Hi")))
+    await eventually(lambda: len(model.requests) == 1)
+    (live,) = await served.bridge.supervisor.journal.active_runs()
+    reload = asyncio.create_task(served.run(body))
+    await eventually(lambda: served.bridge.supervisor.readers(live.run_id) == 2)
+    go_on.set()
+    return await first, await reload
+
+
+async def test_a_reload_that_followed_a_run_is_a_replay_of_it_later_and_no_wish_for_another_answer(tmp_path: Path):
+    store, go_on = f"sqlite:///{tmp_path / 'store.db'}", asyncio.Event()
+    agent, model, _ = shop([go_on, *says("one")], says("two"))
+    body = ask("Hi", run="reload")
+    async with serving(agent, store=store) as served:
+        first, followed = await follow(served, model, go_on, body)
+        assert followed.headers["x-run-id"] == first.headers["x-run-id"]
+        again = await served.run(body)
+        assert (again.body, again.headers["x-run-id"]) == (followed.body, first.headers["x-run-id"])
+    agent, after, _ = shop(says("three"))
+    async with serving(agent, store=store) as served:
+        assert (await served.run(body)).body == followed.body
+        assert (len(model.requests), len(after.requests)) == (1, 0)
+        other = await served.run(ask("Hi", run="once more"))
+        assert b"three" in other.body
+
+
+async def test_other_content_under_the_id_of_a_reload_is_a_conflict():
+    go_on = asyncio.Event()
+    agent, model, _ = shop([go_on, *says("one")], says("two"))
+    async with serving(agent) as served:
+        first, _ = await follow(served, model, go_on, ask("Hi", run="reload"))
+        answer = await served.run(ask("On", run="reload", message="u2"))
+        assert (answer.status, answer.document["code"]) == (409, "run_conflict")
+        assert answer.document["details"] == {"run_id": first.headers["x-run-id"]}
+
+
+async def test_a_repeat_gets_its_own_run_though_another_answers_the_same_message_now():
+    go_on = asyncio.Event()
+    agent, model, _ = shop(says("one"), [go_on, *says("two")])
+    async with serving(agent) as served:
+        first = await served.run(ask("Hi"))
+        second = asyncio.create_task(served.run(ask("Hi", run="r2")))
+        await eventually(lambda: len(model.requests) == 2)
+        again = await served.run(ask("Hi"))
+        go_on.set()
+        assert again.body == first.body
+        assert b"two" in (await second).body
 
 
 async def messages_of(served: Served, run_id: str) -> list[JsonObject]:

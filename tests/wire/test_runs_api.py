@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,10 @@ import pytest
 
 from agui_bridge import Agent
 from agui_bridge.demo import demo_agent
+from agui_bridge.encoders import Encoder, canonical_encoder
+from agui_bridge.web import runs_api
+from runtime.events import Record
+from runtime.run import RunRecord
 from runtime.samples import AssistantMessageDone, Completed, TextDelta
 from runtime.testing import ScriptedProvider, says
 from tests.serving import Answer, JsonObject, Served, ask, events_in, serving
@@ -82,6 +86,16 @@ async def test_a_run_shows_exactly_its_documented_fields():
         assert run["usage"][0]["model"] == "scripted"
         assert run["created_at"] <= run["started_at"] <= run["finished_at"]
         assert run["created_at"].endswith("Z")
+
+
+async def test_the_record_names_the_message_of_the_journal_which_a_page_sees_round_by_round():
+    async with serving(demo_agent()) as served:
+        ran = await served.run(ask(TODO))
+        final = (await served.get(ran.headers["location"])).document["final_message_id"]
+        facts = (await served.get(ran.headers["location"] + "/events")).events
+        assert {f["payload"]["message_id"] for f in facts if f["event_type"] == "message.delta"} == {final}
+        shown = [event["messageId"] for event in ran.events if event["type"] == "TEXT_MESSAGE_START"]
+        assert shown == [f"{final}-1", f"{final}-2"]
 
 
 async def test_a_failed_run_shows_why_and_a_running_one_that_it_runs():
@@ -249,7 +263,7 @@ async def reading(served: Served, path: str, **headers: str) -> AsyncGenerator[W
     """A reader on a socket of its own."""
     async with wire(served.url) as reader:
         lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-        await reader.send(f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{lines}\r\n".encode())
+        await reader.send(f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{lines}\r\n".encode())
         yield reader
 
 
@@ -308,6 +322,33 @@ async def test_sixteen_readers_get_the_same_bytes_wherever_they_joined():
         assert len({answer.body for answer in answers}) == 1
         assert answers[0].events[-1]["event_type"] == "run.completed"
         await eventually(lambda: served.bridge.supervisor.readers(run_id) <= 1)
+
+
+async def test_sixteen_readers_cost_one_encoding(monkeypatch: pytest.MonkeyPatch):
+    encoded: list[int] = []
+
+    def counting(run: RunRecord, *, full: bool) -> Encoder:
+        encode = canonical_encoder(run, full=full)
+
+        def count(records: Sequence[Record]) -> bytes:
+            encoded.extend(record.seq for record in records)
+            return encode(records)
+
+        return count
+
+    monkeypatch.setattr(runs_api, "canonical_encoder", counting)
+    gates = asyncio.Event(), asyncio.Event()
+    async with running(*gates) as (served, path):
+        supervisor, run_id = served.bridge.supervisor, path.split("/")[3]
+        readers = [asyncio.create_task(served.get(f"{path}{query}")) for query in ["", "?full=1"] * 16]
+        await eventually(lambda: supervisor.readers(run_id) == 33)
+        for gate in gates:
+            gate.set()
+        answers = await asyncio.gather(*readers)
+        places = [event["seq"] for event in answers[0].events]
+        assert len({answer.body for answer in answers}) == 2
+        # Who joins while the run speaks may be given other batches at first, once.
+        assert len(encoded) <= 2 * 2 * len(places)
 
 
 async def test_a_silent_stream_sends_comments_and_they_are_no_events():

@@ -104,7 +104,7 @@ async def test_a_client_that_goes_away_is_noticed_at_once():
             head = await first.until(b'"delta":"one "')
             run_id = head.partition(b"x-run-id: ")[2].split(b"\r\n")[0].decode()
             async with wire(served.url) as second:
-                await second.send(f"GET /api/agent-runs/{run_id}/events HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+                await second.send(f"GET /api/agent-runs/{run_id}/events HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
                 await second.until(b"message.delta")
                 assert served.bridge.supervisor.readers(run_id) == 2
                 second.reset()
@@ -225,7 +225,9 @@ async def test_a_stream_that_cannot_go_on_is_cut_off_and_never_ended(
             run = await served.run(ask("/tokens 1000"))
         async with wire(url) as reader:
             path = run.headers["location"]
-            await reader.send(f"GET {path}/events HTTP/1.1\r\nhost: x\r\naccept-encoding: gzip\r\n\r\n".encode())
+            await reader.send(
+                f"GET {path}/events HTTP/1.1\r\nhost: localhost\r\naccept-encoding: gzip\r\n\r\n".encode()
+            )
             answer = await reader.rest()
         assert b"event: run.started" in answer
         assert b"event: run.completed" not in answer

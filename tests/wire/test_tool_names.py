@@ -28,3 +28,14 @@ async def test_the_servers_tool_wins_and_the_log_says_so(caplog: pytest.LogCaptu
     assert results == ["the server saw there"]
     assert [spec.description for spec in model.dialect.encoded[0]["tools"]] == ["Look somewhere."]
     assert "look has the name of a tool of ours" in caplog.text
+
+
+async def test_a_page_cannot_take_the_name_of_the_tool_that_gives_the_value(caplog: pytest.LogCaptureFixture):
+    model = ScriptedProvider(calls(("final_response", '{"value": 4}')))
+    theirs = {"name": "final_response", "description": "the page's", "parameters": {"type": "object"}}
+    with caplog.at_level(logging.WARNING, "agui_bridge.desk"):
+        async with serving(Agent("a", model=model, output_type=int)) as served:
+            answer = await served.run(ask("go", tools=[theirs]))
+    assert answer.events[-1]["result"] == 4
+    assert [spec.name for spec in model.dialect.encoded[0]["tools"]] == ["final_response"]
+    assert "final_response has the name of a tool of ours" in caplog.text

@@ -8,14 +8,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import orjson
 import pytest
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.routing import Mount
 
-from agui_bridge import AguiBridgeError, Bridge, Principal, Settings
+from agui_bridge import AguiBridgeError, Bridge, Principal, Settings, create_app
 from agui_bridge.demo import demo_agent
-from agui_bridge.web.guard import is_loopback
+from agui_bridge.web.guard import is_loopback, serves_this_machine
 from runtime.journal.memory import MemoryJournal
 from tests.serving import Answer, Served, ask, listening, serving
 from tests.wire.sockets import post, wire
@@ -72,7 +75,7 @@ async def test_a_method_that_a_route_does_not_have_is_405_and_names_those_that_i
 
 async def test_an_unknown_route_is_404_and_nobody_is_sent_around():
     async with guarded() as served:
-        for path in ("/nowhere", "/health/", "/api", "/api/agent-runs", "/api/agent-runs/", "/agents", "/%00", "/../x"):
+        for path in ("/nowhere", "/health/", "/api", "/api/agent-runs/", "/api/sessions/", "/agents", "/%00", "/../x"):
             assert refused(await served.get(path)) == (404, "not_found")
         assert refused(await served.run(ask("hello"), path="/nowhere")) == (404, "not_found")
 
@@ -198,6 +201,37 @@ async def test_elsewhere_only_listed_origins_and_the_server_itself_may_call():
         assert (read.status, "access-control-allow-origin" in read.headers) == (200, False)
 
 
+async def test_an_app_that_is_served_on_loopback_by_whatever_server_is_meant_for_this_machine():
+    async with listening(create_app(demo_agent(), store="memory:")) as url, httpx2.AsyncClient(base_url=url) as http:
+        for host, status in (("evil.example", 403), ("localhost:1", 200)):
+            assert (await http.get("/health", headers={"host": host})).status_code == status
+        for origin, status in (("http://localhost:3000", 200), (PAGE, 403)):
+            answer = await http.post("/", json=ask("hello"), headers={"origin": origin})
+            assert answer.status_code == status
+            assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
+
+
+async def test_on_loopback_a_proxy_may_hand_on_the_host_of_an_allowed_origin():
+    settings = Settings.model_validate({"allowed_origins": [PAGE]})
+    app = create_app(demo_agent(), store="memory:", settings=settings)
+    async with listening(app) as url, httpx2.AsyncClient(base_url=url) as http:
+        answer = await http.post("/", json=ask("hello"), headers={"host": "app.example", "origin": PAGE})
+        assert answer.status_code == 200
+        assert (await http.get("/health", headers={"host": "evil.example"})).status_code == 403
+
+
+async def test_below_a_path_it_is_the_host_that_says_who_may_reach_it():
+    host = Starlette(routes=[Mount("/agents", app=create_app(demo_agent(), store="memory:"))])
+    async with listening(host) as url, httpx2.AsyncClient(base_url=url) as http:
+        assert (await http.get("/agents/health", headers={"host": "any.example"})).status_code == 200
+
+
+@pytest.mark.parametrize("server", [("10.0.0.7", 80), ("testserver", 80), ("/run/app.sock", None), None])
+def test_an_app_that_listens_elsewhere_is_not_meant_for_this_machine(server: Any):
+    assert not serves_this_machine({"type": "http", "server": server}, None)
+    assert serves_this_machine({"type": "http", "server": server}, True)
+
+
 async def test_a_preflight_is_answered_for_those_who_may_call():
     wanted = {"access_control_request_method": "POST", "access_control_request_headers": "content-type,authorization"}
     async with guarded(allowed_origins=[PAGE]) as served:
@@ -229,6 +263,8 @@ async def test_a_refusal_can_be_read_by_a_page_that_may_call():
         ("127.1.2.3:9", True),
         ("::1", True),
         ("[::1]:80", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:10.0.0.1", False),
         ("", False),
         ("::", False),
         ("0.0.0.0", False),

@@ -53,3 +53,19 @@ WHERE run_id = :run_id;
 
 -- name: put_content
 INSERT INTO contents (digest, data) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING;
+
+-- name: renew_leases
+UPDATE runs SET lease_expires_at = ?
+WHERE executor_instance_id = ? AND run_id IN (SELECT value FROM json_each(?))
+    AND status IN ('queued', 'running', 'cancelling')
+RETURNING run_id, fence, cancel_reason;
+
+-- name: lease_run
+UPDATE runs SET lease_expires_at = ?
+WHERE run_id = ? AND fence = ? AND status IN ('queued', 'running', 'cancelling')
+RETURNING run_id;
+
+-- name: mark_cancel
+UPDATE runs SET cancel_reason = ?
+WHERE run_id = ? AND cancel_reason IS NULL AND status IN ('queued', 'running', 'cancelling')
+RETURNING run_id;

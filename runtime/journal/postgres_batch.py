@@ -1,0 +1,137 @@
+"""What one statement appends: the work of many runs, put together and taken apart. Pure.
+
+A group is planned against the records that are at hand. A record is right as far as the statement finds the same
+fence and the same end of the journal in the row: everything else in it follows from the events up to there. Whatever
+a plan refuses, or the statement does not find as planned, is looked at again with what the store says now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from runtime.errors import AguiBridgeError, FenceLost
+from runtime.events import SCHEMA_VERSION, Record
+from runtime.journal.changes import Draft, advance, is_repeat, moves, records_of
+from runtime.journal.postgres_rows import stored_json
+from runtime.run import RunRecord
+
+
+@dataclass(eq=False, slots=True)
+class Append:
+    """One call of `append`, and what became of it."""
+
+    run_id: str
+    fence: int
+    expected_seq: int
+    drafts: Sequence[Draft]
+    occurred_at: int
+    records: list[Record] | None = None
+    error: AguiBridgeError | None = None
+
+    @property
+    def size(self) -> int:
+        """How many events it has."""
+        return len(self.drafts)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has come to an end."""
+        return self.records is not None or self.error is not None
+
+
+class AtHand(NamedTuple):
+    """A run's record, and where its journal ends: `last_seq` runs ahead of the record's, which is made anew only when
+    more than that changes."""
+
+    run: RunRecord
+    last_seq: int
+
+
+@dataclass(eq=False, slots=True)
+class RunStep:
+    """What a group does to one run: from one end of the journal to another, by these appends."""
+
+    before: int
+    after: AtHand
+    changed: bool = False
+    appends: list[Append] = field(default_factory=list[Append])
+
+
+@dataclass(eq=False, slots=True)
+class Plan:
+    """What is to be written, by run; what can only be a repeat; what is refused as far as the records at hand go."""
+
+    steps: dict[str, RunStep]
+    repeats: list[tuple[Append, RunRecord]]
+    refused: dict[Append, AguiBridgeError]
+
+
+def plan_of(appends: Sequence[Append], at_hand: Mapping[str, AtHand]) -> Plan:
+    """What this group comes to, in the order of the appends. A run that is not at hand is not in the store."""
+    plan = Plan({}, [], {})
+    for append in appends:
+        try:
+            _add(plan, append, at_hand.get(append.run_id))
+        except AguiBridgeError as error:
+            plan.refused[append] = error
+    return plan
+
+
+def _add(plan: Plan, append: Append, known: AtHand | None) -> None:
+    if known is None:
+        raise FenceLost(f"There is no run {append.run_id}.")
+    step = plan.steps.get(append.run_id)
+    run, last_seq = known if step is None else step.after
+    if is_repeat(run, last_seq, append.fence, append.expected_seq, append.size):
+        plan.repeats.append((append, known.run))
+        return
+    end, changed = last_seq + append.size, moves(append.drafts)
+    if changed:
+        run = advance(run, end, append.drafts, append.occurred_at)
+        for name in ("error", "usage"):
+            stored_json(name, getattr(run, name))
+    if step is None:
+        step = plan.steps[append.run_id] = RunStep(last_seq, known)
+    step.after = AtHand(run, end)
+    step.changed |= changed
+    step.appends.append(append)
+
+
+def values_of(steps: Sequence[RunStep]) -> list[Any]:
+    """The parameters of the statement `append`; `place` is the index of a step."""
+    after = [step.after.run for step in steps]
+    placed = [
+        (place, seq, append.occurred_at, draft)
+        for place, step in enumerate(steps)
+        for append in step.appends
+        for seq, draft in enumerate(append.drafts, append.expected_seq + 1)
+    ]
+    return [
+        list(range(len(steps))),
+        [run.run_id for run in after],
+        [run.fence for run in after],
+        [step.before for step in steps],
+        [step.after.last_seq for step in steps],
+        [step.changed for step in steps],
+        [run.status for run in after],
+        [run.started_at for run in after],
+        [run.finished_at for run in after],
+        [run.final_message_id for run in after],
+        [stored_json("error", run.error) for run in after],
+        [stored_json("usage", run.usage) for run in after],
+        SCHEMA_VERSION,
+        [place for place, _, _, _ in placed],
+        [seq for _, seq, _, _ in placed],
+        [draft.event.event_type for _, _, _, draft in placed],
+        [occurred_at for _, _, occurred_at, _ in placed],
+        [draft.payload for _, _, _, draft in placed],
+        [draft.checksum for _, _, _, draft in placed],
+    ]
+
+
+def settle(step: RunStep, recorded_at: int) -> None:
+    """The step was committed: its appends have their records."""
+    for append in step.appends:
+        append.records = records_of(append.run_id, append.expected_seq, append.drafts, append.occurred_at, recorded_at)
