@@ -13,7 +13,7 @@ DEMO_ARGS ?=
 py := .venv/bin/python
 pip := $(py) -m pip -qq --disable-pip-version-check
 
-.PHONY: help demo test nightly lint bench docs wheel clean node-modules FORCE
+.PHONY: help demo test nightly lint bench docs proto wheel clean node-modules FORCE
 
 help:
 	@echo "make demo    the demo server, without any key   (DEMO_ARGS=\"--port 9000\")"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint    style, types, import layers"
 	@echo "make bench   cost per delta against a bare server (BENCH_ARGS=\"--floor-again\")"
 	@echo "make docs    write the generated pages again"
+	@echo "make proto   the module of the protobuf form again, of agui_bridge/wire/ag_ui.proto"
 	@echo "make wheel   dist/*.whl"
 	@echo "make clean   forget all that was installed and built here"
 
@@ -45,6 +46,9 @@ bench: .make/dev
 
 docs: .make/dev
 	@$(py) scripts/generate_docs.py
+
+proto: .make/dev
+	@$(py) -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. agui_bridge/wire/ag_ui.proto
 
 wheel: .make/dev
 	@rm -rf dist build

@@ -21,14 +21,15 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agui_bridge.desk import Accepted, Desk, Told
+from agui_bridge.desk import Accepted, Desk, Manners, Told
 from agui_bridge.intake import IntakePolicy
 from agui_bridge.links import KEY_BYTES, LinkOf, Signer
 from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
 from agui_bridge.web.app import build_app
 from agui_bridge.web.guard import answered, read_json
-from agui_bridge.web.stream import HEADERS, EventStream
+from agui_bridge.web.stream import EventStream, stream_headers
+from agui_bridge.wire.codec import SSE, Codec, codec_for
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS, Principal
 from runtime.blobs.open import blobs_for
@@ -111,7 +112,8 @@ class Bridge:
         self._signer: Signer | None = None
         policy = IntakePolicy(self.settings.client_state, self.settings.accept_system_messages)
         cancel = self.settings.on_disconnect == "cancel"
-        self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel)
+        manners = Manners(legacy_subagents=self.settings.legacy_subagents)
+        self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel, manners=manners)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -188,14 +190,15 @@ class Bridge:
             raise NotStarted
         principal = await self.principal(request)
         document = await read_json(request, int(self.settings.max_body_mib * 2**20))
-        link_of = self.link_of(request)
-        accepted = await self._accept(parse(document), agent, principal, link_of, connect=connect)
+        codec, link_of = codec_for(request.headers.getlist("accept")), self.link_of(request)
+        accepted = await self._accept(parse(document), agent, principal, codec, link_of, connect=connect)
         if isinstance(accepted, Told):
-            return Response(accepted.frames, headers=HEADERS)
+            return Response(accepted.frames, headers=stream_headers(codec))
         run_id = accepted.run.run_id
         location = f"{request.scope.get('root_path', '')}/api/agent-runs/{run_id}"
         headers = {"x-run-id": run_id, "location": quote(location)}
-        return EventStream(accepted.cursor, accepted.encode, keep_alive_s=self.settings.keep_alive_s, headers=headers)
+        keep_alive_s = self.settings.keep_alive_s
+        return EventStream(accepted.cursor, accepted.encode, keep_alive_s=keep_alive_s, codec=codec, headers=headers)
 
     async def stream(
         self,
@@ -212,7 +215,7 @@ class Bridge:
         """
         if not self._users:
             raise NotStarted
-        accepted = await self._accept(_parsed(run_input), agent, principal, self.link_of(None), connect=connect)
+        accepted = await self._accept(_parsed(run_input), agent, principal, SSE, self.link_of(None), connect=connect)
         if isinstance(accepted, Told):
             yield accepted.frames
             return
@@ -241,11 +244,18 @@ class Bridge:
         return ANONYMOUS if self._authenticate is None else await self._authenticate(request)
 
     async def _accept(
-        self, run_input: RunInput, agent: str | None, principal: Principal, link_of: LinkOf, *, connect: bool
+        self,
+        run_input: RunInput,
+        agent: str | None,
+        principal: Principal,
+        codec: Codec,
+        link_of: LinkOf,
+        *,
+        connect: bool,
     ) -> Accepted | Told:
         for warning in run_input.warnings:
             log.warning("thread %s: %s", run_input.thread_id, warning)
-        desk = self._desk.linking(link_of)
+        desk = self._desk.telling(codec, link_of)
         take = desk.connect if connect else desk.accept
         return await take(run_input, next(iter(self.agents)) if agent is None else agent, principal)
 

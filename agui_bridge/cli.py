@@ -1,4 +1,4 @@
-"""The command line: `agui-bridge serve | demo | migrate | doctor | runs … | owners …`."""
+"""The command line: `agui-bridge serve | demo | migrate | doctor | check | runs … | owners …`."""
 
 from __future__ import annotations
 
@@ -192,6 +192,19 @@ def _load(target: str) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
         if all(isinstance(agent, Agent) for agent in listed):
             return listed
     raise ConfigurationError(f"{module_name}:{name or 'agent'} is no Agent, and no list or mapping of Agents.")
+
+
+@main.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    short_help="Check any AG-UI endpoint against AG-UI 1.0.",
+)
+@click.pass_context
+def check(ctx: click.Context) -> None:
+    """Check any AG-UI endpoint against AG-UI 1.0: what it takes is told by `agui-bridge check --help`."""
+    from agui_check.command import command
+
+    command.main(ctx.args, prog_name="agui-bridge check")
 
 
 main.add_command(runs)

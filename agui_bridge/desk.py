@@ -8,15 +8,19 @@ the web side and the library side both come here.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from agui_bridge.encoders import Encoder, agui_encoder, plain_frames, reopening_encoder
+from agui_bridge.encoders import Encoder, Rendering, agui_encoder, plain_frames, reopening_encoder
 from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile, resumes
 from agui_bridge.links import LinkOf
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.reopening import Reopening, at_rest
 from agui_bridge.run_input import RunInput, input_digest
+from agui_bridge.wire.codec import SSE, Codec
+from agui_bridge.wire.versions import current
+from agui_bridge.wire.versions.before_1_0 import Before10
 from runtime import events as e
 from runtime.authority import Principal
 from runtime.errors import NotFound, RunConflict, ThreadBusy
@@ -51,20 +55,44 @@ class Told:
     frames: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How pages are told: in which form, of artifacts with which links, and whether clients that say no version are
+    told of child runs as such."""
+
+    codec: Codec = SSE
+    link_of: LinkOf | None = None
+    legacy_subagents: bool = False
+
+    def rendering(self, run_input: RunInput) -> Rendering:
+        """How the page is told that sent this request."""
+        if run_input.protocol_version is not None:
+            return Rendering(self.codec, current, self.link_of)
+        warn = partial(log.warning, "thread %s: %s", run_input.thread_id)
+        shape = Before10(warn, subagents=self.legacy_subagents, resumes=resumes(run_input))
+        return Rendering(self.codec, shape, self.link_of)
+
+
 class Desk:
     """Accepts requests for runs. `cancel_when_unread`: what a reader that goes away for good means."""
 
-    def __init__(self, supervisor: Supervisor, policy: IntakePolicy, *, cancel_when_unread: bool) -> None:
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        policy: IntakePolicy,
+        *,
+        cancel_when_unread: bool,
+        manners: Manners = Manners(),
+    ) -> None:
         self._supervisor = supervisor
         self._policy = policy
         self._cancel_when_unread = cancel_when_unread
-        self._link_of: LinkOf | None = None
+        self._manners = manners
 
-    def linking(self, link_of: LinkOf) -> Desk:
-        """This desk for one page, which is told of artifacts with these links."""
-        desk = Desk(self._supervisor, self._policy, cancel_when_unread=self._cancel_when_unread)
-        desk._link_of = link_of
-        return desk
+    def telling(self, codec: Codec, link_of: LinkOf) -> Desk:
+        """This desk for one page, which is told in this form, and of artifacts with these links."""
+        manners = replace(self._manners, codec=codec, link_of=link_of)
+        return Desk(self._supervisor, self._policy, cancel_when_unread=self._cancel_when_unread, manners=manners)
 
     async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Told:
         """Begin the run that is asked for, or find it.
@@ -85,7 +113,7 @@ class Desk:
             for warning in plan.warnings:
                 log.warning("thread %s: %s", run_input.thread_id, warning)
             if plan.nothing:
-                return Told(_nothing(run_input))
+                return Told(_nothing(run_input, self._manners.rendering(run_input)))
             accepted = await self._try(run_input, agent_id, principal, session, thread, plan)
             if accepted is not None:
                 return accepted
@@ -140,7 +168,7 @@ class Desk:
         return self._accepted(run_input, run, prelude(thread, run.run_id, run_input.messages, run_input.state))
 
     def _accepted(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Accepted:
-        encode = agui_encoder(Projector(_echo(run_input), opening), link_of=self._link_of)
+        encode = agui_encoder(Projector(_echo(run_input), opening), rendering=self._manners.rendering(run_input))
         return Accepted(run, self._supervisor.follow(run.run_id), encode)
 
     # --- a page that comes back -----------------------------------------------------------------------------------
@@ -157,24 +185,25 @@ class Desk:
             session, thread = await self._supervisor.open(principal, run_input.thread_id)
             last = thread.last_run
             if session is None or last is None:
-                return Told(_nothing(run_input))
+                return Told(_nothing(run_input, self._manners.rendering(run_input)))
             run = await self._supervisor.run(principal, last.run_id)
             if not run.is_over:
                 return await self._reopen(run_input, run)
             if thread.last_run is last and last.status != RUNNING:  # the fold has all of it, and nothing behind it
                 events = at_rest(thread, _echo(run_input), run_input.messages)
-                return Told(plain_frames(events, self._link_of))
+                return Told(plain_frames(events, self._manners.rendering(run_input)))
         raise ThreadBusy("The thread kept changing while it was read; try again.")
 
     async def _reopen(self, run_input: RunInput, run: RunRecord) -> Accepted:
         before = await self._supervisor.thread_before(run)
         await self._supervisor.answer_with(run, run_input.run_id)
         reopening = Reopening(_echo(run_input), run, before, run_input.messages)
-        return Accepted(run, self._supervisor.follow(run.run_id), reopening_encoder(reopening, self._link_of))
+        encode = reopening_encoder(reopening, self._manners.rendering(run_input))
+        return Accepted(run, self._supervisor.follow(run.run_id), encode)
 
 
 def _echo(run_input: RunInput) -> Echo:
-    return Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id)
+    return Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id, resumes=resumes(run_input))
 
 
 def _request(
@@ -204,10 +233,10 @@ def _request(
     )
 
 
-def _nothing(run_input: RunInput) -> bytes:
+def _nothing(run_input: RunInput, rendering: Rendering) -> bytes:
     projector = Projector(_echo(run_input))
     facts: list[e.Event] = [
         e.RunStarted(0, run_input.run_id, "", "", []),
         e.RunCompleted(),
     ]
-    return plain_frames([event for fact in facts for event in projector.feed(fact)])
+    return plain_frames([event for fact in facts for event in projector.feed(fact)], rendering)

@@ -8,7 +8,8 @@ becomes only the last has it, so that a resume never lands within a group.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 import orjson
 
@@ -16,9 +17,11 @@ from agui_bridge.links import LinkOf, linked
 from agui_bridge.projection import Projector
 from agui_bridge.reopening import Reopening
 from agui_bridge.times import iso
+from agui_bridge.wire.codec import SSE, Codec
 from agui_bridge.wire.events import AguiEvent
-from agui_bridge.wire.json_codec import encode_json, escape
-from agui_bridge.wire.sse import frame, named_frame
+from agui_bridge.wire.json_codec import escape
+from agui_bridge.wire.sse import named_frame
+from agui_bridge.wire.versions import Shape, current
 from runtime.canonical import JsonObject
 from runtime.events import Record
 from runtime.run import RunRecord
@@ -26,7 +29,27 @@ from runtime.run import RunRecord
 Encoder: TypeAlias = Callable[[Sequence[Record]], bytes]
 
 
-def agui_encoder(projector: Projector, after: int = 0, link_of: LinkOf | None = None) -> Encoder:
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How one reader is told of AG-UI events: in which form, in the shape of which version, with which links."""
+
+    codec: Codec = SSE
+    shape: Shape = current
+    link_of: LinkOf | None = None
+
+    def frames(self, events: Sequence[AguiEvent], id_: int | None = None) -> list[bytes]:
+        """The frames of what one fact became; the last of them has the id."""
+        told = self.shape(linked(events, self.link_of))
+        if not told:
+            return []
+        frame = self.codec.frame
+        return [*(frame(event, None) for event in told[:-1]), frame(told[-1], id_)]
+
+
+PLAIN: Final = Rendering()
+
+
+def agui_encoder(projector: Projector, after: int = 0, rendering: Rendering = PLAIN) -> Encoder:
     """AG-UI events. Records up to `after` are folded silently: the reader has seen what they became."""
 
     def encode(records: Sequence[Record]) -> bytes:
@@ -34,31 +57,25 @@ def agui_encoder(projector: Projector, after: int = 0, link_of: LinkOf | None = 
         for record in records:
             events = projector.feed(record.event)
             if record.seq > after:
-                frames += _group(linked(events, link_of), record)
+                frames += rendering.frames(events, record.root_seq)
         return b"".join(frames)
 
     return encode
 
 
-def reopening_encoder(reopening: Reopening, link_of: LinkOf | None = None) -> Encoder:
+def reopening_encoder(reopening: Reopening, rendering: Rendering = PLAIN) -> Encoder:
     """AG-UI events for a page that came back into a run; the records are those from the run's first on."""
 
     def encode(records: Sequence[Record]) -> bytes:
-        told = ((linked(reopening.feed(record), link_of), record) for record in records)
-        return b"".join(each for events, record in told for each in _group(events, record))
+        told = (rendering.frames(reopening.feed(record), record.root_seq) for record in records)
+        return b"".join(each for frames in told for each in frames)
 
     return encode
 
 
-def plain_frames(events: Sequence[AguiEvent], link_of: LinkOf | None = None) -> bytes:
+def plain_frames(events: Sequence[AguiEvent], rendering: Rendering = PLAIN) -> bytes:
     """A whole stream of AG-UI events that no facts of a run stand behind: its frames have no ids."""
-    return b"".join(frame(encode_json(event)) for event in linked(events, link_of))
-
-
-def _group(events: Sequence[AguiEvent], record: Record) -> list[bytes]:
-    if not events:
-        return []
-    return [*(frame(encode_json(event)) for event in events[:-1]), frame(encode_json(events[-1]), record.root_seq)]
+    return b"".join(rendering.frames(events))
 
 
 def canonical_encoder(run: RunRecord, *, full: bool) -> Encoder:

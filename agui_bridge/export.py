@@ -33,9 +33,7 @@ async def export(store: Store, shelf: ArtifactShelf, owner: Owner, target: Path)
     """Write the archive and say how much of each kind it has. Raises StoreError, OSError."""
     with ExitStack() as resources:
         archive = resources.enter_context(ZipFile(target, "w", ZIP_DEFLATED))
-        lines: dict[str, IO[bytes]] = {
-            kind: resources.enter_context(tempfile.TemporaryFile()) for kind in KINDS
-        }
+        lines: dict[str, IO[bytes]] = {kind: resources.enter_context(tempfile.TemporaryFile()) for kind in KINDS}
         work = _Export(store, shelf, archive, lines)
         for session in await store.sessions_of_owner(owner):
             work.add("sessions", asdict(session))

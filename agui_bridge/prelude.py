@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from agui_bridge.alignment import match_lines, says_the_same
+from agui_bridge.shapes import NO_ACTIVITY
 from agui_bridge.transcript import Line, transcript
 from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
@@ -27,7 +28,7 @@ is. The second snapshot takes it away again."""
 _NO_ACTIVITY: JsonObject = {
     "id": "agui-bridge-no-activity",
     "role": "activity",
-    "activityType": "agui-bridge.none",
+    "activityType": NO_ACTIVITY,
     "content": {},
 }
 """The same for activities."""

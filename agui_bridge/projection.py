@@ -54,6 +54,9 @@ class Echo:
     thread_id: str
     run_id: str
     parent_run_id: str | None = None
+    resumes: bool = False
+    """Whether the page holds interrupts for open that this request answers: until a run is finished, stock clients
+    refuse every other message."""
 
 
 @dataclass(slots=True)
@@ -115,24 +118,29 @@ class Projector:
         return self._finish(agui.cancelled(), event.usage)
 
     def _run_failed(self, event: e.RunFailed) -> list[AguiEvent]:
-        return self._end(agui.run_error(event.error["message"], event.error["code"], usage_out(event.usage)))
+        return self._break_off(agui.run_error(event.error["message"], event.error["code"], usage_out(event.usage)))
 
     def _run_interrupted(self, event: e.RunInterrupted) -> list[AguiEvent]:
         said = "The server stopped before the run was finished."
-        return self._end(agui.run_error(said, "run_interrupted", usage_out(event.usage)))
+        return self._break_off(agui.run_error(said, "run_interrupted", usage_out(event.usage)))
 
     def _finish(self, outcome: JsonObject, usage: list[JsonObject] | None, result: Json = None) -> list[AguiEvent]:
         echo, counts = self._echo, usage_out(usage)
         return self._end(agui.run_finished(echo.thread_id, echo.run_id, result=result, outcome=outcome, usage=counts))
 
-    def _end(self, terminal: AguiEvent) -> list[AguiEvent]:
+    def _break_off(self, error: AguiEvent) -> list[AguiEvent]:
+        if not self._echo.resumes:
+            return self._end(error)
+        return self._end(agui.run_finished(self._echo.thread_id, self._echo.run_id), error)
+
+    def _end(self, *terminal: AguiEvent) -> list[AguiEvent]:
         closing = self._close_all()
         if self._started - self._committed:  # a stock client would run the handler of a cut call
             own = {message["id"]: message for message in self._own_messages()}
             base = [own.pop(message["id"], message) for message in self._prelude.base]  # an activity may be older
             closing.append(agui.messages_snapshot([*base, *own.values()]))
         self._ended = True
-        return [*closing, terminal]
+        return [*closing, *terminal]
 
     def _close_all(self) -> list[AguiEvent]:
         out = self._close_text(None)

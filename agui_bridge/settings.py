@@ -68,6 +68,11 @@ class Settings(BaseSettings):
     accept_system_messages: bool = Field(
         False, description="Whether system and developer messages of the client reach the model."
     )
+    legacy_subagents: bool = Field(
+        False,
+        description="Whether clients that send no `protocolVersion` are told of child runs as such: `@ag-ui/client` "
+        "0.0.59 can read it, 0.0.57 fails on it. Without it a child's words stand among the run's own.",
+    )
     artifacts: str | None = Field(
         None,
         description="Where the bytes of artifacts are kept: a folder, or `database`. Without it a SQLite store has "
@@ -83,7 +88,7 @@ class Settings(BaseSettings):
     public_url: str | None = Field(
         None,
         pattern=r"^https?://[^/?#\s]+(/[^?#\s]*[^/?#\s])?$",
-        description="Where pages reach this server, for absolute links: `https://agents.example`. Without it links "
+        description="Where pages reach this server, for absolute links: `https://app.example`. Without it links "
         "begin with what the request named.",
     )
     compact_after_s: float | None = Field(

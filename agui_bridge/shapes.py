@@ -16,6 +16,10 @@ PROTOCOL_VERSION: Final = "1.0"
 """The version that this release speaks: what RUN_STARTED declares, never an echo of the client's."""
 
 
+NO_ACTIVITY: Final = "agui-bridge.none"
+"""The type of an activity that stands for none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """One member of an object. `kind` names its type (see `EXPECTED`); `null_is_absent` marks a retired null."""

@@ -17,7 +17,8 @@ from runtime.models import Model, Offering
 from runtime.output import FINAL_TOOL, MODES, TOOL, Output, output_for
 from runtime.output_type import OutputType, read_output_type
 from runtime.timeouts import Timeouts
-from runtime.tools.toolbox import Tool, Toolbox
+from runtime.tools.context import ToolContext
+from runtime.tools.toolbox import NOT_IN_A_NAME, Tool, Toolbox, tool
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,10 @@ class Agent:
     """An agent as its author writes it.
 
     `model` is a model object, or a string such as `openai:gpt-5-mini` or `scripted`; none means the server's default.
-    `tools` are functions or `Tool`s. `model_options` go into every request (temperature, …). `budget` limits each run;
-    rounds that it does not limit are limited by the server's setting. `history_policy` decides how much of the
-    history a request shows (see `history_policy`). `deps` is handed to every tool as `ctx.deps`.
+    `tools` are functions, `Tool`s, or agents (see `as_tool`). `model_options` go into every request (temperature, …).
+    `budget` limits each run; rounds that it does not limit are limited by the server's setting. `history_policy`
+    decides how much of the history a request shows (see `history_policy`). `deps` is handed to every tool as
+    `ctx.deps`.
 
     With an `output_type` (a pydantic model, a dataclass, whatever `pydantic.TypeAdapter` takes) a run's answer is a
     value of that type. `output_mode` says how a model is asked for it: `native` (the provider is given the schema),
@@ -41,7 +43,7 @@ class Agent:
     name: str
     model: Model | str | None = None
     instructions: str = ""
-    tools: Sequence[Tool | Callable[..., Any]] = ()
+    tools: Sequence[Tool | Agent | Callable[..., Any]] = ()
     model_options: JsonObject = field(default_factory=dict[str, Json])
     description: str = ""
     budget: Budget = field(default_factory=Budget)
@@ -55,7 +57,28 @@ class Agent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name. Raises ConfigurationError for names that clash or cannot be told to a model."""
-        return Toolbox(self.tools)
+        return Toolbox(each.as_tool() if isinstance(each, Agent) else each for each in self.tools)
+
+    def as_tool(self, *, name: str | None = None, description: str | None = None, parallel: bool = True) -> Tool:
+        """A tool by which another agent hands work to this one, each time to a child run of its own.
+
+        It is named and described as the agent is, if nothing else is said; what no name of a tool may have in it
+        becomes `_`. Raises ConfigurationError.
+        """
+
+        async def delegate(ctx: ToolContext, prompt: str) -> Json:
+            """Hand a task to another agent.
+
+            Args:
+                prompt: The task, with all that the agent has to know: it sees nothing of this conversation.
+            """
+            return await ctx.delegate(self, prompt)
+
+        return tool(
+            name=NOT_IN_A_NAME.sub("_", self.name) if name is None else name,
+            description=description or self.description or f"Hand a task to the agent {self.name}.",
+            parallel=parallel,
+        )(delegate)
 
     @cached_property
     def hooks_at(self) -> dict[str, tuple[Hook, ...]]:

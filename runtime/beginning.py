@@ -41,7 +41,7 @@ def opening_of(
         base=request.base,
         last_seq=0,
         fence=1,
-        root_run_id=run_id,
+        root_run_id=request.root_run_id or run_id,
         created_at=now,
         parent_run_id=request.parent_run_id,
         executor_instance_id=executor_instance_id,
@@ -50,7 +50,7 @@ def opening_of(
     )
     return Opening(
         run=run,
-        session=None if session else _new_session(request, thread.thread_id, now),
+        session=_new_session(request, thread.thread_id, now) if session is None else None,
         events=_first_facts(request, run.client_run_id, thread, now),
         occurred_at=now,
         contents={digest_of(agent): agent, digest_of(context): context},
@@ -73,7 +73,9 @@ def _context(request: RunRequest) -> JsonObject:
     }
 
 
-def _new_session(request: RunRequest, thread_id: str, now: int) -> Session:
+def _new_session(request: RunRequest, thread_id: str, now: int) -> Session | None:
+    if request.session_id is None:  # a child's thread has none
+        return None
     principal = request.principal
     return Session(principal.tenant_id, principal.id, request.session_id, thread_id, request.agent_id, None, now)
 

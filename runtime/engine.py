@@ -18,6 +18,7 @@ from runtime import events as e
 from runtime.agent import Agent
 from runtime.artifacts import ArtifactShelf
 from runtime.canonical import JsonObject
+from runtime.children import ROOT, Children, Lineage, Nursery
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError
 from runtime.hook_runner import HookRunner
@@ -55,6 +56,8 @@ class Engine:
         threads: ThreadLimiter,
         limits: Limits,
         shelf: ArtifactShelf,
+        nursery: Nursery,
+        lineage: Lineage = ROOT,
     ) -> None:
         run_log.on_failure = self._halt
         output = agent.output(model)
@@ -70,6 +73,19 @@ class Engine:
             budget=agent.budget.with_rounds(limits.max_rounds).within(request.budget),
             elapsed=lambda: (clock.now() - run.created_at) / 1000,
             output=output,
+            above=lineage.above,
+            keep_call_ids=lineage.depth == 0,
+        )
+        self._children = Children(
+            run,
+            request,
+            thread,
+            run_log,
+            nursery=nursery,
+            mint=mint,
+            lineage=lineage,
+            spending=self._sampling,
+            max_depth=limits.max_depth,
         )
         self._scope = RunScope(
             run=run,
@@ -85,6 +101,7 @@ class Engine:
             tools=[*our_tools, *client_tools.values()],
             client_tools=client_tools,
             shelf=shelf,
+            children=self._children,
             output=output,
         )
         self._log = run_log
@@ -94,6 +111,8 @@ class Engine:
         self._work: asyncio.Task[e.Event] | None = None
         self._stop: Callable[[], e.Event] | None = None
         self._given_up = asyncio.Event()
+        self.terminal: e.Event | None = None
+        """The run's end, once it is committed."""
 
     # --- a stop ---------------------------------------------------------------------------------------------------
 
@@ -102,12 +121,14 @@ class Engine:
         if self._stoppable():
             self._stop = lambda: self._cancellation(reason)
             self._log.emit([e.RunCancelling(reason)])
+            self._children.cancel()
             self._halt()
 
     def interrupt(self, reason: str) -> None:
         """Give up the executor (shutdown): the run ends as interrupted."""
         if self._stoppable():
             self._stop = lambda: e.RunInterrupted(reason, self._usage())
+            self._children.interrupt(reason)
             self._halt()
 
     def _stoppable(self) -> bool:
@@ -115,6 +136,7 @@ class Engine:
 
     def _halt(self) -> None:
         self._scope.stopped.set()
+        self._children.cancel()
         if self._work is not None and not self._work.done():
             self._work.cancel()
             asyncio.get_running_loop().call_later(self._scope.limits.stop_grace_s, self._given_up.set)
@@ -128,7 +150,7 @@ class Engine:
         """What of this run may still be at work: calls, hooks and the model's stream, as far as they would not end."""
         scope = self._scope
         stream = [f"model:{scope.model.name}"] if self._model_call.is_streaming else []
-        return [*scope.threads.abandoned_by(scope.run.run_id), *stream]
+        return [*scope.threads.abandoned_by(scope.run.run_id), *stream, *self._children.unconfirmed]
 
     # --- the run --------------------------------------------------------------------------------------------------
 
@@ -137,9 +159,13 @@ class Engine:
         if not self._scope.stopped.is_set():  # it may have been stopped before it began
             self._work = asyncio.create_task(self._perform(), name=f"run {self._scope.run.run_id}")
             await self._until_over_or_given_up(self._work)
+        self._children.cancel()
+        await self._children.all_over()
         self._log.check()
-        self._log.end(ending(self._scope.thread.turn, self._terminal()))
+        terminal = self._terminal()
+        self._log.end(ending(self._scope.thread.turn, terminal))
         await self._log.flush()
+        self.terminal = terminal
 
     async def _until_over_or_given_up(self, work: asyncio.Task[e.Event]) -> None:
         patience = asyncio.create_task(self._given_up.wait())

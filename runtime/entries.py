@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from runtime import events as e
 from runtime.canonical import JsonObject
-from runtime.items import REJECTION, Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, same_words
+from runtime.items import FINAL, REJECTION, Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, same_words
 from runtime.parts import REASONING, REFUSAL, TOOL_CALL, Part
 
 LATE_ANSWER = "late_tool_answer"
@@ -126,6 +126,32 @@ class Activity:
     round: int
 
 
+class ChildThread(Protocol):
+    """The thread of a child run, as far as its parent shows it."""
+
+    turn: Turn | None
+
+
+@dataclass(slots=True)
+class Child:
+    """A child run: who was asked in which call, and what became of it.
+
+    `number` and `request_digest` as in `child.started`. `over` is the fact that told its end. `thread` is the fold of
+    its own journal, as far as somebody has read it. `place` is where its messages stand (see `Call.place`).
+    """
+
+    run_id: str
+    thread_id: str
+    agent_name: str
+    tool_call_id: str
+    number: int
+    request_digest: str
+    round: int
+    place: int
+    thread: ChildThread
+    over: e.Event | None = None
+
+
 @dataclass(slots=True)
 class Turn:
     """The one assistant message of a run: its parts in order, its rounds, its calls."""
@@ -137,6 +163,8 @@ class Turn:
     reasoning: dict[str, e.ReasoningCompleted] = field(default_factory=dict[str, e.ReasoningCompleted])
     activities: dict[str, Activity] = field(default_factory=dict[str, Activity])
     """What tools showed beside the messages: no part of them, and nothing for the model."""
+    children: dict[str, Child] = field(default_factory=dict[str, Child])
+    """The child runs, by id. The model sees what their call returned, and nothing of what they said."""
     _by_id: dict[str, Part] = field(default_factory=dict[str, Part])
     _by_call: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -154,6 +182,12 @@ class Turn:
     def last_round(self) -> int:
         """The number of the round that began last; 0 before the first."""
         return len(self.rounds)
+
+    def final_text(self) -> str:
+        """What the run answered: the text of its final response."""
+        final = {number for number, round_ in self.rounds.items() if round_.role == FINAL}
+        spoken = (part for part in self.parts if part.round in final and part.kind not in (REASONING, TOOL_CALL))
+        return "".join(part.text for part in spoken)
 
     def content(self) -> list[JsonObject]:
         """The parts as `message.completed` stores them."""

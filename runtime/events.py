@@ -24,7 +24,8 @@ SCHEMA_VERSION = 1
 class RunStarted:
     """A run begins. `started_at` is ms since the epoch; the base state is named by the digest of its canonical JSON.
 
-    `snapshots` names what the opening stream restates (`messages`, `state`) because the client lacked it.
+    `snapshots` names what the opening stream restates (`messages`, `state`) because the client lacked it. `continues`
+    is the lost run that this one goes on with.
     """
 
     event_type: ClassVar[str] = "run.started"
@@ -33,13 +34,15 @@ class RunStarted:
     agent_id: str
     base_state_digest: str
     snapshots: list[str]
+    continues: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunCompleted:
     """The run succeeded. `pending_tool_call_ids` are the frontend calls of this run that wait for the client.
 
-    `result` is the value of the agent's output type as JSON; absent without one, and for the value null.
+    `result` is the value of the agent's output type as JSON; absent without one, and for the value null. `absorbed_by`
+    is the run that took the messages of this one in: then it said nothing itself.
     """
 
     event_type: ClassVar[str] = "run.completed"
@@ -47,6 +50,7 @@ class RunCompleted:
     pending_tool_call_ids: list[str] | None = None
     usage: list[JsonObject] | None = None
     result: Json = None
+    absorbed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class RunCancelled:
     """The run was stopped on purpose: by a person, a vanished reader or a budget.
 
     `external_stop_confirmed` is true only when the model stream, all tools and all hooks have really ended; otherwise
-    `abandoned` names what may still be at work: the ids of calls, `model:NAME`, `hook:NAME`.
+    `abandoned` names what may still be at work: the ids of calls, `model:NAME`, `hook:NAME`, `run:ID` of a child.
     """
 
     event_type: ClassVar[str] = "run.cancelled"
@@ -331,6 +335,62 @@ class Custom:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildStarted:
+    """The run hands work to another agent: a child run is about to begin, on a thread of its own.
+
+    `agent_name` is for people. `number` counts the delegations of the call `tool_call_id` from 1; `request_digest` is
+    the digest of what was asked of whom. Whatever the child says stands in its own journal, behind this.
+    """
+
+    event_type: ClassVar[str] = "child.started"
+    run_id: str
+    thread_id: str
+    agent_id: str
+    agent_name: str
+    tool_call_id: str
+    number: int
+    request_digest: str
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildCompleted:
+    """The child run succeeded. `message_id` is its message; `result` is its value, if it owed one."""
+
+    event_type: ClassVar[str] = "child.completed"
+    run_id: str
+    message_id: str | None = None
+    result: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFailed:
+    """The child run failed, or could not begin. `error` is `{code, message, retryable}`."""
+
+    event_type: ClassVar[str] = "child.failed"
+    run_id: str
+    error: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ChildCancelled:
+    """The child run was stopped on purpose."""
+
+    event_type: ClassVar[str] = "child.cancelled"
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildInterrupted:
+    """The child run's executor was lost, or the run that waited for it."""
+
+    event_type: ClassVar[str] = "child.interrupted"
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HistorySeeded:
     """Messages taken over from a client: the history of a thread that this server had not seen, or foreign ones.
 
@@ -381,6 +441,11 @@ Event: TypeAlias = (
     | ActivityDelta
     | ArtifactCreated
     | Custom
+    | ChildStarted
+    | ChildCompleted
+    | ChildFailed
+    | ChildCancelled
+    | ChildInterrupted
     | HistorySeeded
     | HistoryForked
 )
@@ -392,6 +457,9 @@ DELTAS = frozenset({MessageDelta, ReasoningDelta, ToolCallDelta})
 
 TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted})
 """Exactly one of these ends a run."""
+
+CHILD_OVER = frozenset({ChildCompleted, ChildFailed, ChildCancelled, ChildInterrupted})
+"""Exactly one of these follows each `child.started`."""
 
 OUTPUT_KINDS: dict[str, str] = {
     "result": "the tool returned",

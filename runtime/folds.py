@@ -68,6 +68,7 @@ class Folds:
         if run.base:
             for each, records in await self._journal.read_thread(run.thread_id, 0, run.base):
                 fold(thread, each, records)
+            await self._read_below(thread)
         return thread
 
     def keep(self, thread: Thread) -> None:
@@ -103,6 +104,13 @@ class Folds:
     async def _read_up(self, thread: Thread) -> None:
         for run, records in await self._journal.read_thread(thread.thread_id, thread.position):
             fold(thread, run, records)
+        await self._read_below(thread)
+
+    async def _read_below(self, thread: Thread) -> None:
+        """Read on in the threads of the children; one that is over, or driven here, has nothing more to say."""
+        for below in thread.below.values():
+            if below.thread_id not in self._at_work and (below.last_run is None or below.last_run.status == "running"):
+                await self._read_up(below)
 
 
 def fold(thread: Thread, run: RunRecord, records: Sequence[e.Record]) -> None:

@@ -17,3 +17,5 @@ class Limits:
     first_token_timeout_s: float | None = FIRST_TOKEN_TIMEOUT_S
     stop_grace_s: float = 5.0
     max_uncommitted: int = 64
+    max_depth: int = 4
+    """How deep below its root a child run may be."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from runtime import events as e
-from runtime.ending import ending
+from runtime.ending import LOST, PARENT_LOST, ending
 from runtime.errors import AguiBridgeError, AppendConflict, FenceLost
 from runtime.folds import Folds
 from runtime.journal.store import Store
@@ -19,7 +19,8 @@ from runtime.system import Clock
 
 log = logging.getLogger("agui_bridge.reconciler")
 
-EXECUTOR_LOST = "executor_lost"
+EXECUTOR_LOST = LOST
+PARENT_CANCELLED = "parent_cancelled"
 
 
 class Reconciler:
@@ -79,6 +80,9 @@ class Reconciler:
             log.exception("run %s stays open until the next start", run.run_id)
 
     async def _close(self, run: RunRecord, moves: list[e.Event]) -> bool:
+        below = await self._close_below(run, moves)
+        if below is None:
+            return False
         taken = await self._store.take_over(run.run_id, self._instance_id, self._lease_s)
         if taken is None:
             return False
@@ -87,7 +91,27 @@ class Reconciler:
             before = []
             terminal = terminal if isinstance(terminal, e.RunCancelled) else e.RunInterrupted(EXECUTOR_LOST)
         thread = await self._folds.committed(run.thread_id)
-        facts = [*before, *ending(thread.turn, terminal, lost=not isinstance(terminal, e.RunFailed))]
+        facts = [*before, *ending(thread.turn, terminal, lost=not isinstance(terminal, e.RunFailed), below=below)]
         records = await self._store.append(run.run_id, taken.fence, taken.last_seq, facts, self._clock.now())
         self._tail.publish(run.run_id, records)
         return True
+
+    async def _close_below(self, run: RunRecord, moves: list[e.Event]) -> dict[str, RunRecord] | None:
+        """End the run's children before it, each as it ends itself; a failure is the run's own, and theirs is that they
+        are lost. None while somebody holds one of them."""
+        below: dict[str, RunRecord] = {}
+        for child in await self._store.runs_of_tree(run.root_run_id):
+            if child.parent_run_id != run.run_id:
+                continue
+            if not child.is_over:
+                if not await self._end_child(child, moves):
+                    return None
+                child = await self._store.find_run(child.run_id) or child
+            below[child.run_id] = child
+        return below
+
+    async def _end_child(self, child: RunRecord, moves: list[e.Event]) -> bool:
+        *_, terminal = moves
+        if isinstance(terminal, e.RunCancelled):
+            return await self.cancel_orphan(child, PARENT_CANCELLED)
+        return await self._close(child, [e.RunInterrupted(PARENT_LOST if child.status == QUEUED else EXECUTOR_LOST)])

@@ -24,12 +24,13 @@ class RunRequest:
     in, forks, answers). Without `call_model` the run succeeds at once: there is nothing to say. `client_tools` are
     performed by the client; `snapshots` names what the front restates in its opening stream. `budget` is this run's
     own: it holds beside the agent's, so it can only be stricter. Without a `client_run_id` the client knows the run by
-    the server's id. `idempotency` is what makes the request safe to repeat, if its client_run_id does not.
+    the server's id. A child run has no session; it has a parent, and the root of their tree. `idempotency` is what
+    makes the request safe to repeat, if its client_run_id does not.
     """
 
     principal: Principal
     agent_id: str
-    session_id: str
+    session_id: str | None
     client_run_id: str | None
     input_digest: str
     base: int
@@ -43,4 +44,5 @@ class RunRequest:
     repeatable: bool = False
     cancel_when_unread: bool = True
     parent_run_id: str | None = None
+    root_run_id: str | None = None
     idempotency: Idempotency | None = None

@@ -107,6 +107,17 @@ class RunRecord:
     trace_id: str | None = None
     expired_at: int | None = None
     """When its facts were removed; the record stays."""
+    request_checksum: str | None = None
+    """The content that says what was asked (see `stored_request`)."""
+    when_busy: str | None = None
+    """How it waits, or waited, for its thread (see `journal.inbox`); None if it began at once."""
+    continues: str | None = None
+    """The lost run that it goes on with."""
+
+    @property
+    def has_place(self) -> bool:
+        """Whether its facts have places in the thread: not those of a run that ended while it was queued."""
+        return self.when_busy is None or self.base > 0
 
     @property
     def is_over(self) -> bool:

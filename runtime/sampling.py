@@ -40,7 +40,7 @@ from runtime.parts import (
     PartStream,
 )
 from runtime.steps import CallModel, Fail, RunTools, Step, Stop, Succeed
-from runtime.usage import add_usage
+from runtime.usage import Spending, add_usage
 
 PAUSED = "pause_turn"
 """A provider paused its turn: the round is complete, but it is no answer; the model is asked to go on."""
@@ -53,7 +53,8 @@ class Sampling:
 
     `target` says who performs a tool (`server`, `client` or `nobody`), `taken` are the call ids of the thread,
     `mint` makes a new id with the given prefix, `elapsed` tells the seconds since the run began. `output` is the value
-    that the run owes, if it owes one.
+    that the run owes, if it owes one. `above` counts what it spends further up its tree. Without `keep_call_ids` every
+    call gets an id of ours: the calls of a tree are shown together, and a provider's are unique only in its answers.
     """
 
     def __init__(
@@ -67,6 +68,8 @@ class Sampling:
         budget: Budget,
         elapsed: Callable[[], float],
         output: Output | None = None,
+        above: Spending | None = None,
+        keep_call_ids: bool = True,
     ) -> None:
         self.message_id = message_id
         self.usage: list[JsonObject] = []
@@ -77,6 +80,8 @@ class Sampling:
         self._budget = budget
         self._elapsed = elapsed
         self._answering = Answering(output) if output is not None else None
+        self._above = above
+        self._keep_call_ids = keep_call_ids
         self._tool_calls = 0
         self._parts = PartStream()
         self._rounds = 0
@@ -101,7 +106,26 @@ class Sampling:
         reason = self._budget.used_up(
             rounds=self._rounds, tool_calls=self._tool_calls, usage=self.usage, seconds=self._elapsed()
         )
+        if reason is None and self._above is not None:
+            reason = self._above.tree_used_up()
         return CallModel(self._rounds + 1) if reason is None else Stop(reason)
+
+    # --- the tree -------------------------------------------------------------------------------------------------
+
+    def spent_below(self, usage: JsonObject) -> None:
+        """A run below has used this: it counts as this run's, too."""
+        self._spend(usage)
+
+    def _spend(self, usage: JsonObject) -> None:
+        add_usage(self.usage, usage)
+        if self._above is not None:
+            self._above.spent_below(usage)
+
+    def tree_used_up(self) -> str | None:
+        """Why nothing below may go on: this run's tokens, seconds or money, or those of one above. Rounds and calls of
+        tools are each run's own."""
+        reason = self._budget.used_up(rounds=0, tool_calls=0, usage=self.usage, seconds=self._elapsed())
+        return self._above.tree_used_up() if reason is None and self._above is not None else reason
 
     @property
     def rounds(self) -> int:
@@ -137,7 +161,7 @@ class Sampling:
         Comes to nothing when `completed` has told it already.
         """
         if self._round is not None and usage:
-            add_usage(self.usage, {"provider": self._provider, "model": model, **usage})
+            self._spend({"provider": self._provider, "model": model, **usage})
 
     def feed(self, samples: Iterable[s.Sample], attempts: int = 1, model: str = "") -> list[e.Event]:
         """The model said this. Returns provisional events, and with `completed` the commit of the round."""
@@ -262,7 +286,7 @@ class Sampling:
         return []
 
     def _new_call(self, name: str, provider_call_id: str) -> OpenCall:
-        fits = bool(provider_call_id) and provider_call_id not in self._taken
+        fits = self._keep_call_ids and bool(provider_call_id) and provider_call_id not in self._taken
         tool_call_id = provider_call_id if fits else self._mint("call")
         self._taken.add(tool_call_id)
         return OpenCall(tool_call_id, provider_call_id, name)
@@ -351,7 +375,7 @@ class Sampling:
         if not sample.usage:
             return None
         usage: JsonObject = {"provider": self._provider, "model": sample.model or model, **sample.usage}
-        add_usage(self.usage, usage)
+        self._spend(usage)
         return usage
 
     def _open_round(self) -> OpenRound:

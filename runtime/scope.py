@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from runtime.agent import Agent
 from runtime.artifacts import ArtifactShelf
+from runtime.children import Children
 from runtime.items import ToolSpec
 from runtime.limits import Limits
 from runtime.models import Model
@@ -42,6 +43,7 @@ class RunScope:
     """All that the model is told of."""
     client_tools: dict[str, ToolSpec]
     shelf: ArtifactShelf
+    children: Children
     output: Output | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
 

@@ -9,51 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Set
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from runtime.agent import Agent
 from runtime.artifacts import ArtifactShelf
 from runtime.authority import Principal, authorize
 from runtime.beginning import opening_of
 from runtime.blobs import Blobs
 from runtime.blobs.contents import ContentBlobs
-from runtime.engine import Engine
 from runtime.erasure import Erasure, Receipt
 from runtime.errors import NotFound, ShuttingDown
-from runtime.folds import Folds, fold
+from runtime.folds import Folds
 from runtime.heartbeat import Heartbeat
 from runtime.journal import Begun, Session, Started
 from runtime.journal.aliases import NO_REQUEST, Alias
 from runtime.journal.catalogue import Place, RunFilter
-from runtime.journal.leases import Lease
 from runtime.journal.store import Store
 from runtime.journal.tail import Cursor, Tail
 from runtime.journal.wakes import Wake
 from runtime.limits import Limits
-from runtime.models import Model
+from runtime.live_runs import LiveRuns, Performer
+from runtime.nursery import PerformWith, ProcessNursery
 from runtime.reconciler import Reconciler
 from runtime.request import RunRequest
 from runtime.run import QUEUED, RunRecord
-from runtime.run_log import RunLog
 from runtime.sessions import Sessions, owner_of
 from runtime.system import Clock, Mint, SystemClock, mint_uuid7
 from runtime.thread import Thread
-from runtime.tools.execute import ThreadLimiter
 
 log = logging.getLogger("agui_bridge.supervisor")
-
-COMMIT_S = 1.0
-"""How long, behind the grace for stopping, a terminal event may take to be committed at shutdown, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Performer:
-    """An agent with the model that was resolved for it."""
-
-    agent: Agent
-    model: Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +46,6 @@ class Leasing:
 
     lease_s: float = 15.0
     heartbeat_s: float = 5.0
-
-
-@dataclass(slots=True)
-class _Live:
-    """A run at work in this process."""
-
-    run: RunRecord
-    engine: Engine
-    cancel_when_unread: bool
-    task: asyncio.Task[None] | None = None
-    grace: asyncio.Task[None] | None = None
-    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Supervisor:
@@ -90,18 +62,15 @@ class Supervisor:
         leasing: Leasing | None = None,
         disconnect_grace_s: float = 10.0,
         blobs: Blobs | None = None,
+        perform_with: PerformWith | None = None,
     ) -> None:
         self.journal = store
         self.performers = performers
         self.tail = Tail(store)
-        self.tail.on_readers_changed = self._readers_changed
         self.instance_id = mint("exec")
         self._clock = clock or SystemClock()
         self._mint = mint
-        self._limits = limits or Limits()
         self._leasing = leasing or Leasing()
-        self._grace_s = disconnect_grace_s
-        self._tool_threads = ThreadLimiter()
         self._folds = Folds(store)
         self.sessions = Sessions(store, self._clock, mint)
         self.artifacts = ArtifactShelf(store, blobs or ContentBlobs(store), self._clock, mint)
@@ -114,29 +83,44 @@ class Supervisor:
             instance_id=self.instance_id,
             lease_s=self._leasing.lease_s,
         )
+        self.live = LiveRuns(
+            store,
+            self.tail,
+            self._folds,
+            self._reconciler,
+            self.artifacts,
+            clock=self._clock,
+            mint=mint,
+            limits=limits or Limits(),
+            grace_s=disconnect_grace_s,
+        )
+        self.nursery = self.live.nursery = ProcessNursery(
+            self.live,
+            store,
+            performers,
+            perform_with,
+            clock=self._clock,
+            instance_id=self.instance_id,
+            lease_s=self._leasing.lease_s,
+        )
         self._heartbeat = Heartbeat(
             store,
             self.instance_id,
             lease_s=self._leasing.lease_s,
             every_s=self._leasing.heartbeat_s,
-            held=lambda: self._live.keys(),
-            on_leases=self._heard,
-            on_expiry=self._expired,
+            held=self.live.runs.keys,
+            on_leases=self.live.heard,
+            on_expiry=self.live.expired,
             on_lost=self._reconciler.close_lost,
         )
-        self._live: dict[str, _Live] = {}
-        self._beginning: dict[str, asyncio.Event] = {}
-        self._idle = asyncio.Event()
         self._draining = False
-        self._giving_up = False
 
     # --- life -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Open the journal and close the runs that a crash left behind. Raises what the journal raises."""
-        self._draining = self._giving_up = False
-        self._idle = asyncio.Event()  # of this event loop: a host may start its bridge again in another
-        self._tool_threads = ThreadLimiter()
+        self._draining = False
+        self.live.begin_life()
         self._folds.clear()
         await self.journal.open()
         await self._close_left_behind()
@@ -153,18 +137,11 @@ class Supervisor:
     async def drain(self, patience_s: float) -> None:
         """Begin no new runs; let those at work finish for so long, then give them up as interrupted."""
         self._draining = True
-        await self._until_idle(patience_s)
-        self._giving_up = True
-        for live in list(self._live.values()):
-            live.engine.interrupt("shutdown")
-        await self._until_idle(self._limits.stop_grace_s + COMMIT_S)
+        await self.live.drain(patience_s)
 
     async def stop(self) -> None:
         """Let go of the journal. What is still at work now is closed by the next start."""
-        tasks = [live.task for live in self._live.values() if live.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.live.stop()
         await self._heartbeat.stop()
         await self.journal.close()
 
@@ -172,19 +149,6 @@ class Supervisor:
     def draining(self) -> bool:
         """Whether new runs are refused because the server is shutting down."""
         return self._draining
-
-    async def _until_idle(self, patience_s: float) -> None:
-        """Return when no run is at work or about to begin, or after so many seconds."""
-        self._look_idle()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                await self._idle.wait()
-
-    def _look_idle(self) -> None:
-        if self._live or self._beginning:
-            self._idle.clear()
-        else:
-            self._idle.set()
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -273,66 +237,11 @@ class Supervisor:
             lease_s=self._leasing.lease_s,
         )
         run_id = opening.run.run_id
-        self.tail.opened(run_id)  # before it is in the store: nobody may find it there and not here
-        self._beginning[run_id] = asyncio.Event()
-        at_work = False
-        try:
+        with self.live.beginning(run_id):
             begun = await self.journal.begin_run(opening)
             if isinstance(begun, Started):
-                at_work = self._launch(begun, request, performer, thread)
+                self.live.launch(begun.run, begun.records, request, performer, thread)
             return begun
-        finally:
-            self._beginning.pop(run_id).set()
-            self._look_idle()
-            if not at_work:
-                self.tail.closed(run_id)
-
-    def _launch(self, started: Started, request: RunRequest, performer: Performer, thread: Thread) -> bool:
-        """Take the run's first facts in and set it to work; False if they were all of it."""
-        run = started.run
-        fold(thread, run, started.records)
-        self._folds.keep(thread)
-        if run.is_over:
-            return False
-        run_log = RunLog(run, thread, self.journal, self.tail, self._clock, self._limits.max_uncommitted)
-        engine = Engine(
-            run=run,
-            request=request,
-            agent=performer.agent,
-            model=performer.model,
-            thread=thread,
-            run_log=run_log,
-            clock=self._clock,
-            mint=self._mint,
-            threads=self._tool_threads,
-            limits=self._limits,
-            shelf=self.artifacts,
-        )
-        live = self._live[run.run_id] = _Live(run, engine, request.cancel_when_unread)
-        self._folds.at_work(thread)
-        self.tail.publish(run.run_id, started.records)
-        if self._giving_up:
-            engine.interrupt("shutdown")
-        live.task = asyncio.create_task(self._perform(live, thread), name=f"perform {run.run_id}")
-        return True
-
-    async def _perform(self, live: _Live, thread: Thread) -> None:
-        run_id = live.run.run_id
-        try:
-            await live.engine.drive()
-        except Exception as error:
-            log.exception("run %s could not be written", run_id)
-            self._folds.forget(thread)
-            await self._reconciler.close_failed(live.run, error)
-        finally:
-            if live.grace is not None:
-                live.grace.cancel()
-            del self._live[run_id]
-            if all(other.run.thread_id != thread.thread_id for other in self._live.values()):
-                self._folds.released(thread)  # the thread's next run may have begun already
-            self.tail.closed(run_id)
-            self._look_idle()
-            live.over.set()
 
     # --- stopping -------------------------------------------------------------------------------------------------
 
@@ -341,12 +250,7 @@ class Supervisor:
 
         A run that is over stays as it is; one that nobody performs is closed here. Raises StoreError.
         """
-        if (beginning := self._beginning.get(run_id)) is not None:
-            await beginning.wait()
-        live = self._live.get(run_id)
-        if live is not None:
-            live.engine.cancel(reason)
-            await self._until_over(live, wait_s)
+        if await self.live.cancel(run_id, reason, wait_s):
             return
         run = await self.journal.mark_cancel(run_id, reason)
         if run is None or run.is_over or await self._reconciler.cancel_orphan(run, reason):
@@ -354,15 +258,6 @@ class Supervisor:
         await self.journal.wake(Wake("cancel", run_id))
         if wait_s is not None:
             await self._until_ended_elsewhere(run, wait_s)
-
-    async def _until_over(self, live: _Live, wait_s: float | None) -> None:
-        if wait_s is None:
-            return
-        try:
-            async with asyncio.timeout(wait_s):
-                await live.over.wait()
-        except TimeoutError:
-            log.warning("run %s did not stop within %s s", live.run.run_id, wait_s)
 
     async def _until_ended_elsewhere(self, run: RunRecord, wait_s: float) -> None:
         cursor = self.follow(run.run_id, run.last_seq)
@@ -390,48 +285,14 @@ class Supervisor:
 
     async def close_lost(self, run: RunRecord) -> bool:
         """Close a run whose executor is gone. False if it is at work or beginning here, or held by another process."""
-        if run.run_id in self._live or run.run_id in self._beginning:
+        if self.live.is_here(run.run_id):
             return False
         return await self._reconciler.close_lost(run)
 
     def is_at_work(self, run_id: str) -> bool:
         """Whether the run is performed by this process."""
-        return run_id in self._live
+        return run_id in self.live.runs
 
     def is_unread(self, run_id: str) -> bool:
         """Whether the run is at work here and nobody reads it: it may be superseded."""
-        live = self._live.get(run_id)
-        return live is not None and live.cancel_when_unread and self.tail.readers(run_id) == 0
-
-    def _readers_changed(self, run_id: str, count: int) -> None:
-        live = self._live.get(run_id)
-        if live is None or not live.cancel_when_unread:
-            return
-        if live.grace is not None:
-            live.grace.cancel()
-            live.grace = None
-        if count == 0:
-            live.grace = asyncio.create_task(self._cancel_unread(live))
-
-    async def _cancel_unread(self, live: _Live) -> None:
-        await self._clock.sleep(self._grace_s)
-        live.engine.cancel("client_disconnected")
-
-    # --- leases ---------------------------------------------------------------------------------------------------
-
-    def _heard(self, held: Set[str], leases: list[Lease]) -> None:
-        """What a heartbeat brought: a run that is missing is another's now, or over."""
-        by_run = {lease.run_id: lease for lease in leases}
-        for run_id in held:
-            live, lease = self._live.get(run_id), by_run.get(run_id)
-            if live is None:
-                continue
-            if lease is None or lease.fence != live.run.fence:
-                live.engine.interrupt("lease_lost")
-            elif lease.cancel_reason is not None:
-                live.engine.cancel(lease.cancel_reason)
-
-    def _expired(self) -> None:
-        """The store cannot be asked for so long that others may take the runs of this process: its work stops."""
-        for live in list(self._live.values()):
-            live.engine.interrupt("lease_lost")
+        return self.live.unread.is_unread(run_id)

@@ -18,7 +18,7 @@ from typing import Any
 
 from runtime import events as e
 from runtime.canonical import Json, JsonObject
-from runtime.entries import LATE_ANSWER, Activity, Call, Entry, Round, Said, Turn, with_error
+from runtime.entries import LATE_ANSWER, Activity, Call, Child, Entry, Round, Said, Turn, with_error
 from runtime.items import REJECTION, FunctionCallOutput, Item, text_of
 from runtime.parts import REASONING, TEXT, TOOL_CALL
 from runtime.state_delta import PatchConflict, apply
@@ -57,6 +57,10 @@ class Thread:
         self.state: Json = {}
         self.agents: dict[str, str] = {}
         """The agent of each run, by the run's id."""
+        self.children: dict[str, Child] = {}
+        """Every child run of the thread, by id, whatever its branch."""
+        self.below: dict[str, Thread] = {}
+        """The folds of the child runs' threads, by run: whoever reads or drives one does so here."""
         self.last_run: RunNote | None = None
         self.turn: Turn | None = None
         """The assistant message of the last run, if it has begun one."""
@@ -253,6 +257,27 @@ class Thread:
             run_id=run_id,
         )
 
+    def _child_started(self, run_id: str, event: e.ChildStarted) -> None:
+        if (turn := self.turn) is None or event.run_id in self.children:
+            return
+        below = self.below[event.run_id] = Thread(event.thread_id)
+        self.children[event.run_id] = turn.children[event.run_id] = Child(
+            event.run_id,
+            event.thread_id,
+            event.agent_name,
+            event.tool_call_id,
+            event.number,
+            event.request_digest,
+            turn.round_of_call(event.tool_call_id),
+            self._next_place(),
+            below,
+        )
+
+    def _child_over(self, run_id: str, event: e.Event) -> None:
+        assert isinstance(event, e.ChildCompleted | e.ChildFailed | e.ChildCancelled | e.ChildInterrupted)
+        if (child := self.children.get(event.run_id)) is not None:
+            child.over = child.over or event
+
     def _seeded_output(self, payload: JsonObject) -> None:
         call = self.calls[payload["tool_call_id"]]
         call.error = payload.get("error")
@@ -323,6 +348,8 @@ _HANDLERS: dict[type[e.Event], Callable[[Thread, str, Any], None]] = {
     e.ActivitySnapshot: Thread._activity_snapshot,
     e.ActivityDelta: Thread._activity_delta,
     e.ArtifactCreated: Thread._artifact_created,
+    e.ChildStarted: Thread._child_started,
+    **dict.fromkeys(e.CHILD_OVER, Thread._child_over),
     e.HistorySeeded: Thread._seeded,
     e.HistoryForked: Thread._forked,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from runtime.canonical import JsonObject
 from runtime.samples import USAGE_COUNTS
@@ -24,3 +25,15 @@ def tokens_of(usage: Sequence[JsonObject]) -> int:
     return sum(
         entry.get("total_tokens") or entry.get("input_tokens", 0) + entry.get("output_tokens", 0) for entry in usage
     )
+
+
+class Spending(Protocol):
+    """Where a run's use of tokens and money is counted, and limited, further up its tree."""
+
+    def spent_below(self, usage: JsonObject) -> None:
+        """A run below has used this."""
+        ...
+
+    def tree_used_up(self) -> str | None:
+        """Why nothing below may go on, as `Budget.used_up` says it."""
+        ...

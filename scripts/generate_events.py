@@ -29,6 +29,8 @@ ENDING: Final = "runtime/ending.py"
 BEGINNING: Final = "runtime/beginning.py"
 SUPERVISOR: Final = "runtime/supervisor.py"
 STATE: Final = "runtime/state_delta.py"
+CONTEXT: Final = "runtime/tools/context.py"
+BESIDE: Final = "runtime/tool_facts.py"
 
 WRITERS: Final[dict[str, dict[str, str]]] = {
     "run.started": {BEGINNING: "first fact of every run"},
@@ -60,9 +62,13 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     },
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
     "state.delta": {STATE: "a tool's change"},
+    "activity.snapshot": {CONTEXT: "a tool shows something, or what it shows is best told as a whole"},
+    "activity.delta": {CONTEXT: "a tool changes what it shows"},
+    "artifact.created": {BESIDE: "a tool made something, once its bytes are stored"},
     "custom": {
         MODEL_CALL: "`agui-bridge.model_retry`, when an attempt failed, before the next one is waited for",
         HOOKS: "`agui-bridge.hook`, when a hook decided something",
+        CONTEXT: "what a tool tells of its own",
     },
     "history.seeded": {
         TOLD: "a history that this server did not know",
@@ -102,6 +108,10 @@ SHOWN: Final[dict[str, str]] = {
     "none.",
     "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
     "state.delta": "The same operations.",
+    "activity.snapshot": "The activity, under an id that begins with `activity-`. Snapshots of messages have it, too.",
+    "activity.delta": "The same operations.",
+    "artifact.created": "An activity of the type `agui-bridge.artifact`, whose `url` is signed anew each time it is "
+    "told.",
     "custom": "Name and value as they are.",
     "history.seeded": "Nothing: it shows in snapshots.",
     "history.forked": "Nothing: it shows in snapshots.",

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import agui_bridge
 import runtime
 from agui_bridge.bridge import AGENT_PATH, NotStarted
-from agui_bridge.web import guard
+from agui_bridge.web import artifacts_api, guard
 from agui_bridge.web.openapi import openapi
 from runtime import errors
 from runtime.dialects import faults
@@ -47,6 +47,12 @@ REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
     ),
     "invalid_input": (errors.InvalidInput, "A known member is malformed; `details.path` says where."),
     "too_deep": (errors.InvalidInput, "Objects and lists nest deeper than 100 levels."),
+    "events_expired": (
+        errors.EventsExpired,
+        "The facts behind this cursor are gone. Compacted: `details.before` and `details.behind` are the nearest "
+        "places that are left. Removed: the record of the run is all that is left.",
+    ),
+    "range_not_satisfiable": (artifacts_api.RangeNotSatisfiable, "No byte of this range is there; `details.size`."),
     "invalid_cursor": (errors.InvalidCursor, "See the cursor contract below."),
     "internal_error": (AguiBridgeError, "A bug of ours. `details.id` is in the log."),
     "not_started": (NotStarted, "The host has not chained `bridge.lifespan`."),

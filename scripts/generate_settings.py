@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Iterator
 from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 import orjson
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from agui_bridge.cli import main
@@ -15,7 +17,13 @@ from agui_bridge.settings import Settings
 from runtime.providers import keys
 from scripts.generate_markdown import NOTE, code, table
 
-_NAMES: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+_NAMES: dict[object, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "`true` or `false`",
+    SecretStr: "text",
+}
 
 
 def page(_: str) -> str:
@@ -89,7 +97,15 @@ def _sdk_variables() -> list[tuple[str, str]]:
 
 def _commands() -> list[tuple[str, click.Command]]:
     assert isinstance(main, click.Group)
-    return list(main.commands.items())
+    return list(_below(main, ""))
+
+
+def _below(group: click.Group, prefix: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _below(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _usage(name: str, command: click.Command) -> str:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A PostgreSQL for tests on 127.0.0.1:$1, in a new folder that is printed; it trusts whoever connects from this machine.
-# Stop it with `scripts/start_postgres.sh --stop FOLDER`. The server refuses to run as root, so root starts it as the
+# `--stop FOLDER` ends it, `--crash FOLDER` ends it as a power cut would and starts it again. The server refuses to run as root, so root starts it as the
 # user that its package made.
 set -eu
 
@@ -18,6 +18,11 @@ as_server() {
 if [ "$1" = "--stop" ]; then
     as_server "'$bin/pg_ctl' -D '$2' -m immediate stop >/dev/null"
     rm -rf "$2"
+    exit
+fi
+
+if [ "$1" = "--crash" ]; then
+    as_server "'$bin/pg_ctl' -D '$2' -m immediate -w -l '$2/log' restart >/dev/null"
     exit
 fi
 

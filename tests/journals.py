@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from runtime.events import Event, Record
-from runtime.journal import Begun, KeyedRun, Opening, Session
+from runtime.journal import Begun, KeyedRun, Opening, Session, Started
 from runtime.journal.aliases import Alias
 from runtime.journal.artifacts import Artifact
 from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.inbox import Part, Starting
 from runtime.journal.leases import Lease
 from runtime.journal.retention import Removed
 from runtime.journal.store import Store
@@ -80,8 +81,29 @@ class Double:
     async def take_over(self, run_id: str, executor_instance_id: str, lease_s: float) -> RunRecord | None:
         return await self.inner.take_over(run_id, executor_instance_id, lease_s)
 
-    async def hand_over(self, run_id: str, fence: int) -> bool:
-        return await self.inner.hand_over(run_id, fence)
+    async def hand_over(self, run_id: str, fence: int, for_s: float = 0.0) -> bool:
+        return await self.inner.hand_over(run_id, fence, for_s)
+
+    async def handed_over(self) -> list[RunRecord]:
+        return await self.inner.handed_over()
+
+    async def mark_unread(self, run_id: str, *, unread: bool) -> None:
+        await self.inner.mark_unread(run_id, unread=unread)
+
+    async def is_unread(self, run_id: str) -> bool:
+        return await self.inner.is_unread(run_id)
+
+    async def queued_runs(self, thread_id: str) -> list[RunRecord]:
+        return await self.inner.queued_runs(thread_id)
+
+    async def next_queued(self, thread_id: str | None = None) -> list[RunRecord]:
+        return await self.inner.next_queued(thread_id)
+
+    async def start_queued(self, starting: Starting) -> Started | None:
+        return await self.inner.start_queued(starting)
+
+    async def append_all(self, parts: Sequence[Part], occurred_at: int) -> list[list[Record]] | None:
+        return await self.inner.append_all(parts, occurred_at)
 
     async def lost_runs(self) -> list[RunRecord]:
         return await self.inner.lost_runs()
@@ -127,6 +149,12 @@ class Double:
 
     async def runs_of_tree(self, root_run_id: str) -> list[RunRecord]:
         return await self.inner.runs_of_tree(root_run_id)
+
+    async def read_tree(self, places: Mapping[str, int], limit: int) -> list[Record]:
+        return await self.inner.read_tree(places, limit)
+
+    async def tree_end(self, root_run_id: str) -> int:
+        return await self.inner.tree_end(root_run_id)
 
     async def find_keyed(self, owner: Owner, key_digest: str) -> KeyedRun | None:
         return await self.inner.find_keyed(owner, key_digest)

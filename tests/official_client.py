@@ -25,6 +25,10 @@ from tests.toolchain import NODE_DIR, node
 
 JsonObject = Mapping[str, Any]
 
+NEWEST = "1.0.0"
+OLDER = ("0.0.57", "0.0.59")
+"""The versions of the official client that the judge knows."""
+
 
 class JudgeFailed(Exception):
     """The judge itself broke: it ended, or it could not carry out a command."""
@@ -179,10 +183,12 @@ class OfficialClient:
         *,
         content_type: str = "text/event-stream",
         cut: bool = False,
+        client: str = NEWEST,
     ) -> Verdict:
         """The verdict on a response body, byte for byte as a server would send it.
 
         `run_input` holds members of RunAgentInput; `cut` breaks the connection after the body instead of ending it.
+        `client` is the version that judges.
         """
         return await self._ask(
             {
@@ -190,7 +196,10 @@ class OfficialClient:
                 "bodyBase64": base64.b64encode(body).decode(),
                 "contentType": content_type,
                 "cut": cut,
-                "input": {"threadId": "thread-1", "runId": "run-1"} if run_input is None else run_input,
+                "input": {
+                    "client": client,
+                    **({"threadId": "thread-1", "runId": "run-1"} if run_input is None else run_input),
+                },
             }
         )
 
@@ -211,8 +220,9 @@ class OfficialClient:
         accept: str | None = None,
         abort_after: int | None = None,
         agent: str | None = None,
+        client: str = NEWEST,
     ) -> Verdict:
-        """Run the client against a live server.
+        """Run the client of this version against a live server.
 
         Runs that name the same `agent` share one client object: messages, state and open interrupts carry over, and
         `thread_id` is needed only once. `abort_after` presses Stop when that many events have been applied.
@@ -232,13 +242,22 @@ class OfficialClient:
             "accept": accept,
             "abortAfter": abort_after,
             "agent": agent,
+            "client": client,
         }
         return await self._ask({"op": "run", **{name: value for name, value in asked.items() if value is not None}})
 
-    async def _ask(self, command: JsonObject) -> Verdict:
+    async def decode(self, body: bytes) -> list[dict[str, Any]]:
+        """The events of a protobuf body, as the official package reads them. Raises JudgeFailed if it cannot."""
+        said = await self._said({"op": "decode", "bodyBase64": base64.b64encode(body).decode()})
+        return said["decoded"]
+
+    async def _said(self, command: JsonObject) -> dict[str, Any]:
         if self._judge is None:
             raise JudgeFailed("the judge was not started")
-        said = await asyncio.wait_for(asyncio.wrap_future(self._judge.ask(command)), self._timeout_s)
+        return await asyncio.wait_for(asyncio.wrap_future(self._judge.ask(command)), self._timeout_s)
+
+    async def _ask(self, command: JsonObject) -> Verdict:
+        said = await self._said(command)
         return Verdict(
             ok=said["ok"],
             error=said["error"],

@@ -29,7 +29,7 @@ RECORDED = 1_750_000_000_007
 """What the clock of every store says when a test begins, in ms since the epoch."""
 
 _PREFIX = "agui_bridge_test"
-_FORGOTTEN_S = 6 * 3600
+_FORGOTTEN_S = 2 * 3600
 _EMPTYING = """
 DO $$ DECLARE name text; BEGIN
     -- What was made later may refer to what was made before.

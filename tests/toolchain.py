@@ -24,7 +24,7 @@ POSTGRES = "AGUI_BRIDGE_TEST_POSTGRES"
 
 NODE_DIR = Path(__file__).parent / "node"
 OLDEST_NODE = 20
-NODE_PACKAGES = ("@ag-ui/client", "@copilotkit/aimock")
+NODE_PACKAGES = ("@ag-ui/client", "@ag-ui/proto", "@copilotkit/aimock", "ag-ui-client-0.0.57", "ag-ui-client-0.0.59")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,14 @@ def _postgres_missing() -> str | None:
     return None
 
 
+def _pg_ctl_missing() -> str | None:
+    if not shutil.which("pg_ctl") and not list(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl")):
+        return "no pg_ctl"
+    if os.name == "posix" and os.geteuid() == 0 and output_of("id", "postgres") is None:
+        return "no user postgres, and the server refuses to run as root"
+    return None
+
+
 def pgbouncer() -> str | None:
     """Path of the connection pooler; its package puts it where not every PATH looks."""
     return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
@@ -124,6 +132,7 @@ TOOLS = {
     for tool in (
         Tool("node", "make node-modules", _node_missing, frozenset({"official_client"})),
         Tool("postgres", f"apt-get install postgresql, or set {POSTGRES}", _postgres_missing),
+        Tool("pg_ctl", "apt-get install postgresql", _pg_ctl_missing),
         Tool("pgbouncer", "apt-get install pgbouncer", _pgbouncer_missing),
         Tool("strace", "apt-get install strace", _strace_missing),
     )

@@ -73,6 +73,21 @@ async def add_todo(ctx: ToolContext, text: str) -> str:
 
 
 @tool
+async def make_report(ctx: ToolContext, title: str) -> str:
+    """Write a report, show how far it is, and offer it to be fetched.
+
+    Args:
+        title: What it is about.
+    """
+    name = " ".join(title.split())[:80] or "Untitled"
+    progress = ctx.activity("demo.progress", {"title": name, "percent": 0})
+    text = f"# {name}\n\nThere is nothing to report: this is a demonstration.\n"
+    ctx.activity("demo.progress", {"title": name, "percent": 100}, activity_id=progress)
+    made = await ctx.artifact(f"{name}.md", "text/markdown", text)
+    return f"The report {made.name} has {made.size} bytes."
+
+
+@tool
 async def slow_tool(seconds: float) -> str:
     """Wait, then say so.
 
@@ -89,4 +104,4 @@ def failing_tool() -> str:
     raise RuntimeError("This tool always fails.")
 
 
-TOOLS: list[Tool] = [get_weather, get_time, add_todo, slow_tool, failing_tool]
+TOOLS: list[Tool] = [get_weather, get_time, add_todo, make_report, slow_tool, failing_tool]

@@ -149,7 +149,9 @@ _FILTER: Final = (
 _ARTIFACT_ID: Final = _parameter("artifact_id", "path", ID, "An artifact's id.", required=True)
 _LINK: Final = (
     _parameter("expires", "query", {"type": "string"}, "Of a link: until when it is good."),
-    _parameter("signature", "query", {"type": "string"}, "Of a link: what makes it good. Nobody is asked who they are."),
+    _parameter(
+        "signature", "query", {"type": "string"}, "Of a link: what makes it good. Nobody is asked who they are."
+    ),
     _parameter("Range", "header", {"type": "string"}, "Which bytes are wanted, `bytes=0-99`."),
 )
 _PURGE: Final = _parameter(

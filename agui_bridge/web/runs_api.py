@@ -10,7 +10,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agui_bridge.encoders import SharedEncoder, agui_encoder, canonical_encoder
+from agui_bridge.encoders import Rendering, SharedEncoder, agui_encoder, canonical_encoder
 from agui_bridge.links import LinkOf
 from agui_bridge.prelude import Prelude, state_prelude
 from agui_bridge.projection import Echo, Projector
@@ -126,7 +126,7 @@ class RunsApi:
         base = [line.message for line in transcript(thread, without_run=run.run_id)]
         opening = Prelude(state_prelude(thread.state, None), base)
         echo = Echo(run.session_id or run.thread_id, run.client_run_id, run.parent_run_id)
-        encode = agui_encoder(Projector(echo, opening), after, link_of)
+        encode = agui_encoder(Projector(echo, opening), after, Rendering(link_of=link_of))
         return EventStream(supervisor.follow(run.run_id, 0), encode, keep_alive_s=keep_alive_s)
 
     async def _require_kept(self, run: RunRecord, after: int) -> None:

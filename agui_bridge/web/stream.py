@@ -15,18 +15,21 @@ from collections.abc import Callable, Mapping
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agui_bridge.wire import SSE_MEDIA_TYPE
-from agui_bridge.wire.sse import KEEP_ALIVE
+from agui_bridge.wire.codec import SSE, Codec
 from runtime.events import Record
 from runtime.journal.tail import Cursor
 
 log = logging.getLogger("agui_bridge.web")
 
-HEADERS = {
-    "content-type": SSE_MEDIA_TYPE,
+_HEADERS = {
     "cache-control": "no-cache, no-transform",  # no proxy may compress a stream: it would hold frames back
     "x-accel-buffering": "no",
 }
+
+
+def stream_headers(codec: Codec) -> dict[str, str]:
+    """The headers of a stream in this form."""
+    return {"content-type": codec.media_type, **_HEADERS}
 
 
 MANY = 64
@@ -43,7 +46,7 @@ class StreamAborted(Exception):
 
 
 class EventStream(Response):
-    """A response that follows a run. `encode` turns records into frames; it may answer with nothing."""
+    """A response that follows a run. `encode` turns records into frames of `codec`; it may answer with nothing."""
 
     def __init__(
         self,
@@ -51,15 +54,17 @@ class EventStream(Response):
         encode: Callable[[list[Record]], bytes],
         *,
         keep_alive_s: float,
+        codec: Codec = SSE,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status_code = 200
         self.background = None
-        merged = {**HEADERS, **(headers or {})}
+        merged = {**stream_headers(codec), **(headers or {})}
         self.raw_headers = [(name.encode(), value.encode()) for name, value in merged.items()]
         self._cursor = cursor
         self._encode = encode
         self._keep_alive_s = keep_alive_s
+        self._keep_alive = codec.keep_alive
         self._gone = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +74,7 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         watch = asyncio.create_task(self._watch(receive))
-        alive = _KeepAlive(send, self._keep_alive_s)
+        alive = _KeepAlive(send, self._keep_alive_s, self._keep_alive)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             alive.start()
@@ -107,11 +112,13 @@ async def _poison(send: Send) -> None:
 
 
 class _KeepAlive:
-    """Sends a comment when nothing was sent for a while: one timer, set anew only when it fires."""
+    """Sends a comment when nothing was sent for a while: one timer, set anew only when it fires. Without a `comment`
+    it does nothing."""
 
-    def __init__(self, send: Send, seconds: float) -> None:
+    def __init__(self, send: Send, seconds: float, comment: bytes | None) -> None:
         self._send = send
         self._seconds = seconds
+        self._said = comment
         self._loop = asyncio.get_running_loop()
         self._last = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -119,7 +126,8 @@ class _KeepAlive:
 
     def start(self) -> None:
         self.spoke()
-        self._timer = self._loop.call_later(self._seconds, self._look)
+        if self._said is not None:
+            self._timer = self._loop.call_later(self._seconds, self._look)
 
     def spoke(self) -> None:
         self._last = self._loop.time()
@@ -142,4 +150,4 @@ class _KeepAlive:
 
     async def _say(self) -> None:
         with contextlib.suppress(OSError):  # who is gone needs no comment; the stream itself will notice
-            await self._send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+            await self._send({"type": "http.response.body", "body": self._said, "more_body": True})

@@ -8,3 +8,4 @@ from __future__ import annotations
 from typing import Final
 
 SSE_MEDIA_TYPE: Final = "text/event-stream"
+PROTO_MEDIA_TYPE: Final = "application/vnd.ag-ui.event+proto"

@@ -96,6 +96,45 @@ def step_finished(step_name: str, **envelope: Unpack[Attributed]) -> AguiEvent:
     return _event("STEP_FINISHED", envelope, {"stepName": step_name})
 
 
+def subagent_started(
+    subagent_run_id: str,
+    name: str,
+    *,
+    description: str | None = None,
+    parent_subagent_run_id: str | None = None,
+    parent_tool_call_id: str | None = None,
+    **envelope: Unpack[Envelope],
+) -> AguiEvent:
+    """SUBAGENT_STARTED; the id names one invocation, the parent is the run itself if no other is named."""
+    return _event(
+        "SUBAGENT_STARTED",
+        envelope,
+        {"subagentRunId": subagent_run_id, "name": name},
+        description=description,
+        parentSubagentRunId=parent_subagent_run_id,
+        parentToolCallId=parent_tool_call_id,
+    )
+
+
+def subagent_finished(subagent_run_id: str, *, result: Json = None, **envelope: Unpack[Envelope]) -> AguiEvent:
+    """SUBAGENT_FINISHED, with success."""
+    own = {"subagentRunId": subagent_run_id}
+    return _event("SUBAGENT_FINISHED", envelope, own, result=result, outcome={"type": "success"})
+
+
+def subagent_error(
+    subagent_run_id: str, message: str, code: str | None = None, **envelope: Unpack[Envelope]
+) -> AguiEvent:
+    """SUBAGENT_ERROR: the invocation is over, the run goes on."""
+    return _event("SUBAGENT_ERROR", envelope, {"subagentRunId": subagent_run_id, "message": message}, code=code)
+
+
+def attributed(event: AguiEvent, subagent_run_id: str) -> AguiEvent:
+    """The event as one of a subagent's work."""
+    head = {name: event[name] for name in _HEAD if name in event}
+    return head | {"subagentRunId": subagent_run_id} | event
+
+
 # --- text ---------------------------------------------------------------------------------------------------------
 
 
@@ -241,6 +280,9 @@ _ENVELOPE: tuple[tuple[str, str], ...] = (
     ("metadata", "metadata"),
     ("subagent_run_id", "subagentRunId"),
 )
+
+
+_HEAD = ("type", "timestamp", "rawEvent", "metadata")
 
 
 def _event(event_type: str, envelope: Envelope, own: JsonObject, **optional: Json) -> AguiEvent:

@@ -57,7 +57,7 @@ class FolderBlobs:
         except OSError as error:
             raise _failed(error) from error
         named = await is_named(digest)
-        await asyncio.to_thread(os.replace if named else _unlink, aside, path)
+        await asyncio.to_thread(_settle, aside, path if named else None)
         return not named
 
     def _put(self, source: bytes | Path) -> Blob:
@@ -116,8 +116,11 @@ def _failed(error: OSError) -> StoreError:
     return StoreError(f"The folder of artifacts cannot be used: {error.strerror}.")
 
 
-def _unlink(path: Path, _: Path) -> None:
-    path.unlink()
+def _settle(aside: Path, path: Path | None) -> None:
+    if path is None:
+        aside.unlink()
+    else:
+        os.replace(aside, path)
 
 
 def _sync(folder: Path) -> None:

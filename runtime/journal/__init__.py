@@ -10,7 +10,7 @@ Promises, held by tests/contract/ for every implementation:
    them. It is refused (`FenceLost`) for a fence that is not the run's, or when the run is over.
 3. `append` with an `expected_seq` that the store is already past, by exactly these events, is the same append and
    succeeds: a commit whose answer was lost never doubles. Anything else is `AppendConflict`.
-4. A run has one terminal event; a thread has one active run.
+4. A run has one terminal event; one run at a time is at work on a thread, others may wait for it (see `inbox`).
 5. Readers see a prefix of the journal, never a gap.
 6. An event that cannot be stored fails its own run's append, and nobody else's.
 """
@@ -81,6 +81,10 @@ class Opening:
     lease_s: float | None = None
     """For how long, by the store's clock, the run's executor holds it from the start (see `leases`)."""
     idempotency: Idempotency | None = None
+    when_busy: str = "reject"
+    """What becomes of it while another run is at work on the thread, or waits for it (see `inbox`)."""
+    queue_limit: int | None = None
+    """How many runs may wait for the thread at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +125,29 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """The run is in the store, without facts, and waits for its thread. `behind` is at work there, or the first in
+    line."""
+
+    run: RunRecord
+    behind: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFull:
+    """This run is at work on the thread, and as many wait for it as may."""
+
+    run: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """The thread does not stand where the caller read it; read it again."""
 
     position: int
 
 
-Begun: TypeAlias = Started | Replay | KeyReused | Conflict | Busy | Moved
+Begun: TypeAlias = Started | Queued | Replay | KeyReused | Conflict | Busy | QueueFull | Moved
 
 
 class Journal(Protocol):
@@ -146,6 +166,7 @@ class Journal(Protocol):
 
         Raises NotFound for somebody else's thread, and for one whose session is hidden (see `catalogue`). A key that
         was used is a replay for the same request and reused for another; a new one is kept in the same transaction.
+        An opening that may wait is queued where it would be busy: without facts, lease or executor.
         Replay: a run of this thread has the same client_run_id and input digest (the newest attempt; if that is over
         as failed or interrupted and the opening is `repeatable`, a new attempt starts instead). Conflict: the same
         client_run_id, another digest, and the opening is not `repeatable`.

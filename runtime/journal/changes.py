@@ -17,6 +17,7 @@ import orjson
 from runtime.errors import AppendConflict, FenceLost, NotFound, StoreError
 from runtime.events import (
     EVENT_TYPES,
+    ChildStarted,
     Event,
     Record,
     RunCancelled,
@@ -27,9 +28,22 @@ from runtime.events import (
     decode,
     encode,
 )
-from runtime.journal import Busy, Conflict, KeyedRun, KeyReused, Moved, Opening, Replay, Session
+from runtime.journal import (
+    Busy,
+    Conflict,
+    KeyedRun,
+    KeyReused,
+    Moved,
+    Opening,
+    Queued,
+    QueueFull,
+    Replay,
+    Session,
+    Started,
+)
 from runtime.journal.aliases import NO_REQUEST, Alias
-from runtime.run import FAILED, INTERRUPTED, TERMINAL, RunRecord, status_after
+from runtime.journal.inbox import INTERRUPT, REJECT, Starting
+from runtime.run import FAILED, INTERRUPTED, QUEUED, TERMINAL, RunRecord, status_after
 
 CHECKSUM_BYTES = 16
 """How much of the payload's SHA-256 is kept."""
@@ -68,13 +82,22 @@ def drafts_of(events: Sequence[Event]) -> list[Draft]:
     return drafts
 
 
-def records_of(run_id: str, after: int, drafts: Sequence[Draft], occurred_at: int, recorded_at: int) -> list[Record]:
-    """The drafts with their places behind `after`. A root run's own order is that of its tree."""
+def records_of(
+    run_id: str,
+    after: int,
+    drafts: Sequence[Draft],
+    occurred_at: int,
+    recorded_at: int,
+    root_after: int | None = None,
+) -> list[Record]:
+    """The drafts with their places behind `after`, and in their tree behind `root_after` (None: a run without children,
+    whose own order is that of its tree)."""
+    ahead = 0 if root_after is None else root_after - after
     return [
         Record(
             run_id,
             seq,
-            seq,
+            seq + ahead,
             draft.event.event_type,
             draft.event,
             draft.payload,
@@ -125,6 +148,11 @@ def lease_ran_out(run: RunRecord, now: int) -> bool:
 def moves(drafts: Sequence[Draft]) -> bool:
     """Whether any of these events changes the run's record beyond its last_seq."""
     return not _RUN_EVENTS.isdisjoint([type(draft.event) for draft in drafts])
+
+
+def opens_tree(run: RunRecord, drafts: Sequence[Draft]) -> bool:
+    """Whether events of a tree are counted from behind these on: the root has begun to hand out work."""
+    return run.parent_run_id is None and any(type(draft.event) is ChildStarted for draft in drafts)
 
 
 def advance(run: RunRecord, last_seq: int, drafts: Sequence[Draft], occurred_at: int) -> RunRecord:
@@ -179,10 +207,12 @@ class Standing:
 
     `owner` is the thread's `(tenant_id, owner_id)`, None for a new thread; `session` the stored one under the
     opening's key. `same` is the newest run of this thread with the opening's client_run_id and digest, `named` the
-    newest with that client_run_id, `active` the one that is not over. `position` is that of the thread which the
+    newest with that client_run_id, `active` the one at work. `position` is that of the thread which the
     session has, or else of the run's. `hidden` says whether the stored session, or that of the thread, is;
     `keyed` is what the opening's idempotency key was used for. `followed` are the runs by which requests with the
     opening's client_run_id were answered though others had begun them, by the digests of those requests.
+    `queued` runs wait for the thread, `first_queued` is the first in line; `continued` goes on already with the run
+    that the opening continues.
     """
 
     owner: tuple[str, str] | None
@@ -194,11 +224,25 @@ class Standing:
     hidden: bool = False
     keyed: KeyedRun | None = None
     followed: Mapping[str, RunRecord] = field(default_factory=dict[str, RunRecord])
+    first_queued: RunRecord | None = None
+    queued: int = 0
+    continued: RunRecord | None = None
 
 
-def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | KeyReused | Conflict | Busy | Moved:
-    """The number of the attempt that may begin, or why none may. Raises NotFound for somebody else's thread, and for
-    one whose session is hidden."""
+class Wait(NamedTuple):
+    """The run may be stored, and waits for its thread behind another."""
+
+    attempt: int
+    behind: RunRecord
+
+
+def attempt_or_refusal(
+    opening: Opening, standing: Standing
+) -> int | Wait | Replay | KeyReused | Conflict | Busy | QueueFull | Moved:
+    """The number of the attempt that may begin, or wait; or why none may.
+
+    Raises NotFound for somebody else's thread, and for one whose session is hidden.
+    """
     run = opening.run
     same = standing.same or standing.followed.get(run.input_digest)
     named = standing.named or next(iter(standing.followed.values()), None)
@@ -208,6 +252,8 @@ def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | K
         if keyed.request_digest == opening.idempotency.request_digest:
             return Replay(keyed.run, keyed.message_id)
         return KeyReused(keyed.run)
+    if standing.continued is not None:
+        return Replay(standing.continued)
     if standing.session is not None and standing.session.thread_id != run.thread_id:
         return Moved(standing.position)
     attempt = run.attempt
@@ -217,11 +263,51 @@ def attempt_or_refusal(opening: Opening, standing: Standing) -> int | Replay | K
         attempt = max(attempt, same.attempt + 1)
     elif named is not None and not opening.repeatable:
         return Conflict(named)
-    if standing.active is not None:
-        return Busy(standing.active)
+    if (other := standing.active or standing.first_queued) is not None:
+        if opening.when_busy == REJECT:
+            return Busy(other)
+        if opening.queue_limit is not None and standing.queued >= opening.queue_limit:
+            return QueueFull(other)
+        return Wait(attempt, other)
     if standing.position != run.base:
         return Moved(standing.position)
     return attempt
+
+
+def admitted(
+    opening: Opening, answer: int | Wait, drafts: Sequence[Draft], now: int
+) -> tuple[RunRecord, Sequence[Draft]]:
+    """The record of a run that may begin, with its first facts; of one that waits, with none."""
+    if isinstance(answer, Wait):
+        waits = replace(opening.run, attempt=answer.attempt, base=0, executor_instance_id=None)
+        return replace(waits, when_busy=opening.when_busy), ()
+    asked = leased(replace(opening.run, attempt=answer), opening.lease_s, now)
+    return advance(asked, len(drafts), drafts, opening.occurred_at), drafts
+
+
+def begun_of(run: RunRecord, answer: int | Wait, records: list[Record]) -> Started | Queued:
+    """What `begin_run` answers for a run that was stored."""
+    return Queued(run, answer.behind) if isinstance(answer, Wait) else Started(run, records)
+
+
+def place_in_line(run: RunRecord) -> tuple[bool, bool]:
+    """Sorts the runs that wait for a thread; those of the same place stay in the order in which they came."""
+    return run.continues is None, run.when_busy != INTERRUPT
+
+
+def may_start(run: RunRecord | None, starting: Starting, standing: Standing) -> bool:
+    """Whether a queued run may begin; see `Inbox.start_queued`."""
+    is_next = standing.first_queued is not None and standing.first_queued.run_id == starting.run_id
+    is_free = standing.active is None and standing.position == starting.base
+    return run is not None and run.status == QUEUED and run.fence == starting.fence and is_next and is_free
+
+
+def started(run: RunRecord, starting: Starting, drafts: Sequence[Draft], now: int) -> RunRecord:
+    """The record of a queued run that begins."""
+    executor, checksum = starting.executor_instance_id, starting.agent_snapshot_checksum
+    placed = replace(run, base=starting.base, fence=run.fence + 1, executor_instance_id=executor)
+    asked = leased(replace(placed, agent_snapshot_checksum=checksum), starting.lease_s, now)
+    return advance(asked, len(drafts), drafts, starting.occurred_at)
 
 
 def answered_before(alias: Alias, same: RunRecord | None, followed: Mapping[str, RunRecord]) -> RunRecord | None:

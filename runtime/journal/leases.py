@@ -46,13 +46,21 @@ class Leases(Protocol):
     async def take_over(self, run_id: str, executor_instance_id: str, lease_s: float) -> RunRecord | None:
         """Raise the fence of a run for a new executor and return it with its new lease.
 
-        None if the run is over or unknown, or if its lease holds and is not this executor's own. In an exclusive
+        None if the run is over or unknown, or if somebody else holds its lease. In an exclusive
         store no older lease holds.
         """
         ...
 
-    async def hand_over(self, run_id: str, fence: int) -> bool:
-        """End the run's lease now, so that another executor may take it; False if the fence is not the run's."""
+    async def hand_over(self, run_id: str, fence: int, for_s: float = 0.0) -> bool:
+        """Let go of the run, so that another executor may take it now; False if the fence is not the run's.
+
+        If nobody has within `for_s` seconds, it is lost.
+        """
+        ...
+
+    async def handed_over(self) -> list[RunRecord]:
+        """Runs at work that somebody has let go of and nobody has taken yet, oldest first; without those that are
+        lost."""
         ...
 
     async def lost_runs(self) -> list[RunRecord]:
@@ -72,4 +80,13 @@ class Leases(Protocol):
 
     async def clear_read(self, run_id: str) -> None:
         """The last reader of this process has left the run."""
+        ...
+
+    async def mark_unread(self, run_id: str, *, unread: bool) -> None:
+        """Nobody in its executor's process reads the run, which is to be stopped for that; or somebody does again."""
+        ...
+
+    async def is_unread(self, run_id: str) -> bool:
+        """Whether the run is marked unread and no other process reads it either. In an exclusive store nobody asks, and
+        nothing is kept."""
         ...

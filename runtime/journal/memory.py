@@ -14,31 +14,37 @@ from dataclasses import replace
 
 from runtime.errors import FenceLost, StoreError
 from runtime.events import DELTAS, Event, Record
-from runtime.journal import Begun, Opening, Session, Started
+from runtime.journal import Begun, Opening, Session
 from runtime.journal.changes import (
     Draft,
     Standing,
     Unstorable,
+    Wait,
+    admitted,
     advance,
     attempt_or_refusal,
+    begun_of,
     confirm_repeat,
     decoded,
     drafts_of,
     is_repeat,
     lease_ran_out,
     leased,
+    opens_tree,
     records_of,
 )
 from runtime.journal.leases import Lease
 from runtime.journal.memory_aliases import MemoryAliases
 from runtime.journal.memory_artifacts import MemoryArtifacts
 from runtime.journal.memory_catalogue import MemoryCatalogue
+from runtime.journal.memory_inbox import MemoryInbox
 from runtime.journal.memory_retention import MemoryRetention
+from runtime.journal.memory_trees import MemoryTrees
 from runtime.journal.wakes import End, Wake
 from runtime.run import QUEUED, RunRecord
 
 
-class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryRetention):
+class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryRetention, MemoryTrees, MemoryInbox):
     """A `Journal` that keeps its facts until it is forgotten; closing and opening it again is a restart."""
 
     def __init__(self, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000):
@@ -59,12 +65,11 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
         self._require_open()
         drafts = drafts_of(opening.events)
         answer = attempt_or_refusal(opening, self._standing(opening))
-        if not isinstance(answer, int):
+        if not isinstance(answer, int | Wait):
             return answer
-        asked = leased(replace(opening.run, attempt=answer), opening.lease_s, self._clock())
-        if asked.run_id in self._runs:
-            raise Unstorable(f"There is a run {asked.run_id} already.")
-        run = advance(asked, len(drafts), drafts, opening.occurred_at)
+        if opening.run.run_id in self._runs:
+            raise Unstorable(f"There is a run {opening.run.run_id} already.")
+        run, drafts = admitted(opening, answer, drafts, self._clock())
         self._owners.setdefault(run.thread_id, (run.tenant_id, run.owner_id))
         if opening.session is not None:
             self._sessions.setdefault(_key(opening.session), opening.session)
@@ -74,7 +79,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
             self._keys[run.tenant_id, run.owner_id, key.key_digest] = told
         self._records[run.run_id] = []
         self._add_contents(opening.contents)
-        return Started(run, self._commit(run, drafts, opening.occurred_at))
+        return begun_of(run, answer, self._commit(run, drafts, opening.occurred_at))
 
     async def append(
         self, run_id: str, fence: int, expected_seq: int, events: Sequence[Event], occurred_at: int
@@ -120,9 +125,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
     async def read(self, run_id: str, after: int, limit: int) -> list[Record]:
         """See the port."""
         self._require_open()
-        records = self._records.get(run_id, [])
-        start = bisect_right(records, after, key=lambda record: record.seq)
-        return [_as_read(record) for record in records[start : start + limit]]
+        return self._behind(run_id, after, limit)
 
     async def read_thread(
         self, thread_id: str, after: int, up_to: int | None = None
@@ -131,7 +134,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
         self._require_open()
         end = sys.maxsize if up_to is None else up_to
         found: list[tuple[RunRecord, list[Record]]] = []
-        for run in self._runs_of(thread_id):
+        for run in sorted(self._runs_of(thread_id), key=lambda run: run.base):
             if run.base + run.last_seq > after and run.base < end:
                 behind = [record for record in self._records[run.run_id] if after < run.base + record.seq <= end]
                 shown = [r for r in behind if not run.is_over or type(r.event) not in DELTAS]
@@ -169,14 +172,20 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
         self._runs[run_id] = leased(taken, lease_s, self._clock())
         return self._runs[run_id]
 
-    async def hand_over(self, run_id: str, fence: int) -> bool:
+    async def hand_over(self, run_id: str, fence: int, for_s: float = 0.0) -> bool:
         """See the port."""
         self._require_open()
         run = self._runs.get(run_id)
         if run is None or run.is_over or run.fence != fence:
             return False
-        self._runs[run_id] = leased(run, 0, self._clock())
+        self._runs[run_id] = leased(replace(run, executor_instance_id=None), for_s, self._clock())
         return True
+
+    async def handed_over(self) -> list[RunRecord]:
+        """See the port."""
+        self._require_open()
+        left = [run for run in self._active() if run.status != QUEUED and run.executor_instance_id is None]
+        return [run for run in left if not lease_ran_out(run, self._clock())]
 
     async def lost_runs(self) -> list[RunRecord]:
         """See the port."""
@@ -199,6 +208,15 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
         """See the port."""
         self._require_open()
 
+    async def mark_unread(self, run_id: str, *, unread: bool) -> None:
+        """See the port."""
+        self._require_open()
+
+    async def is_unread(self, run_id: str) -> bool:
+        """See the port."""
+        self._require_open()
+        return False
+
     def subscribe(self, on_wake: Callable[[Wake | None], None]) -> None:
         """See the port: there is nobody who could wake anybody."""
 
@@ -219,25 +237,37 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
         run, key = opening.run, opening.idempotency
         session = None if opening.session is None else self._sessions.get(_key(opening.session))
         named = [r for r in self._runs_of(run.thread_id) if r.client_run_id == run.client_run_id]
-        active = [r for r in self._runs_of(run.thread_id) if not r.is_over]
-        read = self._runs_of(run.thread_id if session is None else session.thread_id)
-        return Standing(
+        continues = None if run.continues is None else (r for r in self._runs.values() if r.continues == run.continues)
+        return replace(
+            self._standing_of(run.thread_id if session is None else session.thread_id),
             owner=self._owners.get(run.thread_id),
             session=session,
             same=self._newest_same(run.thread_id, run.client_run_id, run.input_digest),
             named=named[-1] if named else None,
-            active=active[0] if active else None,
-            position=read[-1].base + read[-1].last_seq if read else 0,
             hidden=run.thread_id in self._hidden or (session is not None and session.hidden_at is not None),
             keyed=None if key is None else self._keyed(run.tenant_id, run.owner_id, key.key_digest),
             followed=self._followed(run.thread_id, run.client_run_id),
+            continued=None if continues is None else next(continues, None),
         )
 
     def _commit(self, run: RunRecord, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
-        records = records_of(run.run_id, run.last_seq - len(drafts), drafts, occurred_at, self._clock())
+        root_after = self._grow(run, len(drafts), opens=opens_tree(run, drafts))
+        before = run.last_seq - len(drafts)
+        records = records_of(run.run_id, before, drafts, occurred_at, self._clock(), root_after)
         self._records[run.run_id] += records
         self._runs[run.run_id] = run
         return records
+
+    def _now(self) -> int:
+        return self._clock()
+
+    def _run(self, run_id: str) -> RunRecord | None:
+        return self._runs.get(run_id)
+
+    def _behind(self, run_id: str, after: int, limit: int) -> list[Record]:
+        records = self._records.get(run_id, [])
+        start = bisect_right(records, after, key=lambda record: record.seq)
+        return [_as_read(record) for record in records[start : start + limit]]
 
     def _runs_of(self, thread_id: str) -> list[RunRecord]:
         return [self._runs[run_id] for run_id in self._threads.get(thread_id, [])]

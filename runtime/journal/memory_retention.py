@@ -38,6 +38,7 @@ class MemoryRetention(ABC):
         self._aliases: dict[tuple[str, str], dict[str, str]]
         self._contents: dict[str, bytes]
         self._artifacts: dict[str, Artifact]
+        self._trees: dict[str, int]
 
     @abstractmethod
     def _require_open(self) -> None:
@@ -124,6 +125,7 @@ class MemoryRetention(ABC):
         for run_id in runs:
             del self._runs[run_id]
             self._marks.pop(run_id, None)
+            self._trees.pop(run_id, None)
         self._compacted -= set(runs)
         self._swept -= set(runs)
         for thread_id in threads:
@@ -171,7 +173,8 @@ class MemoryRetention(ABC):
 
     def _snapshots_of(self, run_id: str) -> set[str]:
         run = self._runs[run_id]
-        return {name for name in (run.agent_snapshot_checksum, run.context_snapshot_checksum) if name is not None}
+        names = (run.agent_snapshot_checksum, run.context_snapshot_checksum, run.request_checksum)
+        return {name for name in names if name is not None}
 
     def _remove_contents(self, run_ids: Sequence[str], removed: Removed) -> Removed:
         snapshots = {name for run_id in run_ids for name in self._snapshots_of(run_id)}

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from runtime.errors import StoreError
 from runtime.events import Event, Record
-from runtime.journal import Begun, Opening, Session, Started
+from runtime.journal import Begun, Opening, Queued, Session, Started
 from runtime.journal.changes import drafts_of
 from runtime.journal.leases import Lease
 from runtime.journal.postgres_aliases import PostgresAliases
@@ -36,10 +36,12 @@ from runtime.journal.postgres_connection import (
     transaction,
     unopened,
 )
+from runtime.journal.postgres_inbox import PostgresInbox
 from runtime.journal.postgres_leases import PostgresLeases
 from runtime.journal.postgres_reader import PostgresReader
 from runtime.journal.postgres_retention import PostgresRetention
 from runtime.journal.postgres_schema import keep_partitions, migrate, require_migrated
+from runtime.journal.postgres_trees import PostgresTrees
 from runtime.journal.postgres_wakes import Listener, Sender, sender_name
 from runtime.journal.postgres_writer import PostgresWriter
 from runtime.journal.wakes import End, Wake
@@ -65,7 +67,9 @@ class _Open:
     resources: AsyncExitStack
 
 
-class PostgresStore(PostgresCatalogue, PostgresAliases, PostgresArtifacts, PostgresRetention):
+class PostgresStore(
+    PostgresCatalogue, PostgresAliases, PostgresArtifacts, PostgresRetention, PostgresTrees, PostgresInbox
+):
     """A `Store` at a `postgresql://` URL (see `address_of`). Raises ConfigurationError for one that is none.
 
     Without `auto_migrate`, `open` refuses a store with pending migrations.
@@ -107,7 +111,7 @@ class PostgresStore(PostgresCatalogue, PostgresAliases, PostgresArtifacts, Postg
         store = self._opened()
         beginning = Beginning(store.pool, opening, drafts_of(opening.events))
         begun = await self._finish(patiently(beginning.attempt))
-        if isinstance(begun, Started):
+        if isinstance(begun, Started | Queued):
             store.writer.keep(AtHand(begun.run, begun.run.last_seq))
         return begun
 
@@ -176,9 +180,13 @@ class PostgresStore(PostgresCatalogue, PostgresAliases, PostgresArtifacts, Postg
         """See the port."""
         return await self._opened().leases.take_over(run_id, executor_instance_id, lease_s)
 
-    async def hand_over(self, run_id: str, fence: int) -> bool:
+    async def hand_over(self, run_id: str, fence: int, for_s: float = 0.0) -> bool:
         """See the port."""
-        return await self._opened().leases.hand_over(run_id, fence)
+        return await self._opened().leases.hand_over(run_id, fence, for_s)
+
+    async def handed_over(self) -> list[RunRecord]:
+        """See the port."""
+        return await self._opened().leases.handed_over()
 
     async def lost_runs(self) -> list[RunRecord]:
         """See the port."""
@@ -195,6 +203,14 @@ class PostgresStore(PostgresCatalogue, PostgresAliases, PostgresArtifacts, Postg
     async def clear_read(self, run_id: str) -> None:
         """See the port."""
         await self._opened().leases.clear_read(run_id)
+
+    async def mark_unread(self, run_id: str, *, unread: bool) -> None:
+        """See the port."""
+        await self._opened().leases.mark_unread(run_id, unread=unread)
+
+    async def is_unread(self, run_id: str) -> bool:
+        """See the port."""
+        return await self._opened().leases.is_unread(run_id)
 
     # --- wakes ----------------------------------------------------------------------------------------------------
 
@@ -253,6 +269,9 @@ class PostgresStore(PostgresCatalogue, PostgresAliases, PostgresArtifacts, Postg
     @property
     def _pool(self) -> Pool:
         return self._opened().pool
+
+    def _keep(self, known: AtHand) -> None:
+        self._opened().writer.keep(known)
 
 
 async def _keep_up(pool: Pool, leases: PostgresLeases) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from runtime.errors import AguiBridgeError, FenceLost
 from runtime.events import SCHEMA_VERSION, Record
-from runtime.journal.changes import Draft, advance, is_repeat, moves, records_of
+from runtime.journal.changes import Draft, advance, is_repeat, moves, opens_tree, records_of
 from runtime.journal.postgres_rows import stored_json
 from runtime.run import RunRecord
 
@@ -56,6 +56,7 @@ class RunStep:
     before: int
     after: AtHand
     changed: bool = False
+    opens_tree: bool = False
     appends: list[Append] = field(default_factory=list[Append])
 
 
@@ -96,6 +97,7 @@ def _add(plan: Plan, append: Append, known: AtHand | None) -> None:
         step = plan.steps[append.run_id] = RunStep(last_seq, known)
     step.after = AtHand(run, end)
     step.changed |= changed
+    step.opens_tree |= opens_tree(run, append.drafts)
     step.appends.append(append)
 
 
@@ -128,10 +130,14 @@ def values_of(steps: Sequence[RunStep]) -> list[Any]:
         [occurred_at for _, _, occurred_at, _ in placed],
         [draft.payload for _, _, _, draft in placed],
         [draft.checksum for _, _, _, draft in placed],
+        [run.root_run_id for run in after],
+        [step.opens_tree for step in steps],
     ]
 
 
-def settle(step: RunStep, recorded_at: int) -> None:
-    """The step was committed: its appends have their records."""
+def settle(step: RunStep, recorded_at: int, root_after: int) -> None:
+    """The step was committed, behind this place of its tree: its appends have their records."""
+    ahead = root_after - step.before
     for append in step.appends:
-        append.records = records_of(append.run_id, append.expected_seq, append.drafts, append.occurred_at, recorded_at)
+        after = append.expected_seq
+        append.records = records_of(append.run_id, after, append.drafts, append.occurred_at, recorded_at, after + ahead)

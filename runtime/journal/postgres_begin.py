@@ -14,14 +14,23 @@ from typing import Any
 import asyncpg
 
 from runtime.events import SCHEMA_VERSION
-from runtime.journal import Begun, KeyedRun, Opening, Started
-from runtime.journal.changes import Draft, Standing, Unstorable, advance, attempt_or_refusal, records_of
+from runtime.journal import Begun, KeyedRun, Opening, Queued, Started
+from runtime.journal.changes import (
+    Draft,
+    Standing,
+    Unstorable,
+    Wait,
+    admitted,
+    attempt_or_refusal,
+    begun_of,
+    records_of,
+)
 from runtime.journal.postgres_connection import Connection, Pool, Unsettled, constraint_of, fetch
 from runtime.journal.postgres_rows import records_in, run_of, session_of, stored_json
 from runtime.journal.queries import load
-from runtime.run import RunRecord
+from runtime.run import QUEUED, RunRecord
 
-RACES = frozenset({"runs_active", "runs_attempt", "idempotency_keys_key"})
+RACES = frozenset({"runs_active", "runs_attempt", "runs_continue", "idempotency_keys_key"})
 """Constraints that refuse a beginning because another one came first."""
 
 CONTENTS_LOCK = 0x4147_554B
@@ -54,7 +63,7 @@ class Beginning:
                 if not connection.is_closed():
                     await transaction.rollback()
                 raise
-            if isinstance(begun, Started):
+            if isinstance(begun, Started | Queued):
                 await transaction.commit()
             else:
                 await transaction.rollback()
@@ -65,13 +74,15 @@ class Beginning:
         await self._hold(connection)
         standing = await _standing(connection, opening)
         answer = attempt_or_refusal(opening, standing)
-        if not isinstance(answer, int):
+        if not isinstance(answer, int | Wait):
             return answer
         if opening.session is not None and standing.session is None:
             raise Unstorable(f"Thread {opening.run.thread_id} belongs to another session.")
-        run = advance(replace(opening.run, attempt=answer), len(self._drafts), self._drafts, opening.occurred_at)
+        run, drafts = admitted(opening, answer, self._drafts, 0)
         try:
-            [(now, lease_expires_at)] = await connection.fetch(_SQL["start_run"], *self._values(run))
+            [(now, lease_expires_at, root_after)] = await connection.fetch(
+                _SQL["start_run"], *self._values(run, drafts)
+            )
             if (key := opening.idempotency) is not None:
                 told = (key.request_digest, key.message_id, run.run_id, run.created_at)
                 await connection.fetch(_SQL["add_key"], run.tenant_id, run.owner_id, key.key_digest, *told)
@@ -81,7 +92,7 @@ class Beginning:
             raise
         await put_contents(connection, opening.contents)
         run = replace(run, lease_expires_at=lease_expires_at)
-        return Started(run, records_of(run.run_id, 0, self._drafts, opening.occurred_at, now))
+        return begun_of(run, answer, records_of(run.run_id, 0, drafts, opening.occurred_at, now, root_after))
 
     async def _hold(self, connection: Connection) -> None:
         run, new = self._opening.run, self._opening.session
@@ -92,7 +103,7 @@ class Beginning:
         await connection.fetch(_SQL["hold_names"], *thread, *session)
         await connection.fetch(_SQL["hold_thread"], run.thread_id)
 
-    async def _begun_before(self, connection: Connection) -> Started | None:
+    async def _begun_before(self, connection: Connection) -> Started | Queued | None:
         """What an attempt whose answer was lost has committed."""
         run = self._opening.run
         rows = await fetch(connection, self._pool.pooler, _SQL["find_run"], [run.run_id])
@@ -101,12 +112,14 @@ class Beginning:
         found = run_of(rows[0])
         if (found.thread_id, found.input_digest) != (run.thread_id, run.input_digest):
             return None
+        if found.when_busy is not None:
+            return Queued(found, found)
         values = [run.run_id, 0, len(self._drafts)]
         events = await fetch(connection, self._pool.pooler, _SQL["events_of_run"], values)
         return Started(found, records_in(run.run_id, events))
 
-    def _values(self, run: RunRecord) -> list[Any]:
-        opening, drafts = self._opening, self._drafts
+    def _values(self, run: RunRecord, drafts: Sequence[Draft]) -> list[Any]:
+        opening = self._opening
         return [
             run.run_id,
             run.tenant_id,
@@ -133,13 +146,16 @@ class Beginning:
             run.agent_snapshot_checksum,
             run.context_snapshot_checksum,
             run.trace_id,
-            None if opening.lease_s is None else round(opening.lease_s * 1000),
+            None if opening.lease_s is None or run.status == QUEUED else round(opening.lease_s * 1000),
             opening.occurred_at,
             SCHEMA_VERSION,
             list(range(1, len(drafts) + 1)),
             [draft.event.event_type for draft in drafts],
             [draft.payload for draft in drafts],
             [draft.checksum for draft in drafts],
+            run.request_checksum,
+            run.when_busy,
+            run.continues,
         ]
 
 
@@ -157,7 +173,7 @@ async def _standing(connection: Connection, opening: Opening) -> Standing:
     The runs are asked for before the position: an active run may end in between, and then the position is its last.
     """
     run, new, key = opening.run, opening.session, opening.idempotency
-    runs = await standing_runs(connection, run.thread_id, run.client_run_id, run.input_digest)
+    runs = await standing_runs(connection, run.thread_id, run.client_run_id, run.input_digest, run.continues)
     session_id = None if new is None else new.session_id
     [row] = await connection.fetch(_SQL["standing_thread"], run.thread_id, run.tenant_id, run.owner_id, session_id)
     keyed = None
@@ -177,6 +193,9 @@ async def _standing(connection: Connection, opening: Opening) -> Standing:
         hidden=row["hidden"],
         keyed=keyed,
         followed=runs.followed,
+        first_queued=runs.queued,
+        queued=row["queued"],
+        continued=runs.continued,
     )
 
 
@@ -188,11 +207,16 @@ class StandingRuns:
     named: RunRecord | None
     active: RunRecord | None
     followed: dict[str, RunRecord]
+    queued: RunRecord | None = None
+    continued: RunRecord | None = None
 
 
-async def standing_runs(connection: Connection, thread_id: str, client_run_id: str, input_digest: str) -> StandingRuns:
+async def standing_runs(
+    connection: Connection, thread_id: str, client_run_id: str, input_digest: str, continues: str | None = None
+) -> StandingRuns:
     """The runs that matter to a request of this id and content; the caller holds the thread."""
-    rows = await connection.fetch(_SQL["standing_runs"], thread_id, client_run_id, input_digest)
+    rows = await connection.fetch(_SQL["standing_runs"], thread_id, client_run_id, input_digest, continues)
     found = {row["part"]: run_of(row) for row in rows}
     followed = {part.removeprefix(_FOLLOWED): run for part, run in found.items() if part.startswith(_FOLLOWED)}
-    return StandingRuns(found.get("same"), found.get("named"), found.get("active"), followed)
+    same, named, active = found.get("same"), found.get("named"), found.get("active")
+    return StandingRuns(same, named, active, followed, found.get("queued"), found.get("continued"))

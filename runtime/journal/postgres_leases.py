@@ -35,9 +35,13 @@ class PostgresLeases:
         """See the port."""
         return _run(await self._ask("take_over", run_id, executor_instance_id, _ms(lease_s)))
 
-    async def hand_over(self, run_id: str, fence: int) -> bool:
+    async def hand_over(self, run_id: str, fence: int, for_s: float = 0.0) -> bool:
         """See the port."""
-        return bool(await self._ask("hand_over", run_id, fence))
+        return bool(await self._ask("hand_over", run_id, fence, _ms(for_s)))
+
+    async def handed_over(self) -> list[RunRecord]:
+        """See the port."""
+        return [run_of(row) for row in await self._ask("handed_over")]
 
     async def lost_runs(self) -> list[RunRecord]:
         """See the port."""
@@ -54,6 +58,15 @@ class PostgresLeases:
     async def clear_read(self, run_id: str) -> None:
         """See the port."""
         await self._ask("clear_read", run_id)
+
+    async def mark_unread(self, run_id: str, *, unread: bool) -> None:
+        """See the port."""
+        await self._ask("mark_unread", run_id, unread)
+
+    async def is_unread(self, run_id: str) -> bool:
+        """See the port."""
+        rows = await self._ask("is_unread", run_id)
+        return bool(rows) and rows[0]["unread"]
 
     async def forget(self) -> None:
         """Drop the leases of runs that are over and whose executors have not done so."""

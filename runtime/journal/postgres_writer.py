@@ -152,7 +152,7 @@ class PostgresWriter:
         for row in await self._link.fetch(_SQL["append"], *values_of(steps)):
             place: int = row["place"]
             step = steps[place]
-            settle(step, row["recorded_at"])
+            settle(step, row["recorded_at"], row["root_after"])
             self.keep(step.after)
             done.add(step.after.run.run_id)
         return done

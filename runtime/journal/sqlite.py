@@ -18,9 +18,10 @@ from typing import TypeVar
 
 from runtime.errors import ConfigurationError, StoreError
 from runtime.events import Event, Record
-from runtime.journal import Begun, Opening, Session
+from runtime.journal import Begun, Opening, Session, Started
 from runtime.journal.changes import drafts_of, lease_ran_out
 from runtime.journal.group import CommitThread
+from runtime.journal.inbox import Part, Starting
 from runtime.journal.leases import Lease
 from runtime.journal.lock import FileLock
 from runtime.journal.migrate import migrate_sqlite, migrations, require_current, sqlite_version
@@ -28,8 +29,10 @@ from runtime.journal.sqlite_aliases import SqliteAliases
 from runtime.journal.sqlite_artifacts import SqliteArtifacts
 from runtime.journal.sqlite_catalogue import SqliteCatalogue
 from runtime.journal.sqlite_connection import FOREIGN, SYNCHRONOUS, connect_writer, tune, unopened
+from runtime.journal.sqlite_inbox import SqliteInbox
 from runtime.journal.sqlite_reader import SqliteReader
 from runtime.journal.sqlite_retention import SqliteRetention
+from runtime.journal.sqlite_trees import SqliteTrees
 from runtime.journal.sqlite_writer import SqliteWriter
 from runtime.journal.wakes import End, Wake
 from runtime.run import QUEUED, RunRecord
@@ -47,7 +50,7 @@ class Opened:
     resources: ExitStack
 
 
-class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteRetention):
+class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteRetention, SqliteTrees, SqliteInbox):
     """A `Journal` in the file `path`, whose folder must exist.
 
     `synchronous` `full` keeps every commit over a power cut, `normal` may lose the last ones (never the order).
@@ -127,6 +130,19 @@ class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteReten
         """See the port."""
         return await self._opened().reader.thread(thread_id, after, up_to)
 
+    async def start_queued(self, starting: Starting) -> Started | None:
+        """See the port."""
+        drafts = drafts_of(starting.events)
+        store = self._opened()
+        return await store.thread.submit(partial(store.writer.start_queued, starting, drafts), len(drafts))
+
+    async def append_all(self, parts: Sequence[Part], occurred_at: int) -> list[list[Record]] | None:
+        """See the port."""
+        drafted = [(part, drafts_of(part.events)) for part in parts]
+        store = self._opened()
+        events = sum(len(drafts) for _, drafts in drafted)
+        return await store.thread.submit(partial(store.writer.append_all, drafted, occurred_at), events)
+
     # --- leases and wakes: the lock keeps every other process out -------------------------------------------------
 
     @property
@@ -144,10 +160,16 @@ class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteReten
         store = self._opened()
         return await store.thread.submit(partial(store.writer.take_over, run_id, executor_instance_id, lease_s))
 
-    async def hand_over(self, run_id: str, fence: int) -> bool:
+    async def hand_over(self, run_id: str, fence: int, for_s: float = 0.0) -> bool:
         """See the port."""
         store = self._opened()
-        return await store.thread.submit(partial(store.writer.hand_over, run_id, fence))
+        return await store.thread.submit(partial(store.writer.hand_over, run_id, fence, for_s))
+
+    async def handed_over(self) -> list[RunRecord]:
+        """See the port."""
+        active = await self._opened().reader.active_runs()
+        left = [run for run in active if run.status != QUEUED and run.executor_instance_id is None]
+        return [run for run in left if not lease_ran_out(run, self._clock())]
 
     async def lost_runs(self) -> list[RunRecord]:
         """See the port."""
@@ -166,6 +188,15 @@ class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteReten
     async def clear_read(self, run_id: str) -> None:
         """See the port."""
         self._opened()
+
+    async def mark_unread(self, run_id: str, *, unread: bool) -> None:
+        """See the port."""
+        self._opened()
+
+    async def is_unread(self, run_id: str) -> bool:
+        """See the port."""
+        self._opened()
+        return False
 
     def subscribe(self, on_wake: Callable[[Wake | None], None]) -> None:
         """See the port: no other process can wake anybody here."""

@@ -106,9 +106,7 @@ def _erase(threads: list[str], connection: sqlite3.Connection) -> Removed:
     return _remove(threads, (*_NAMES, *_FACTS), connection)
 
 
-def _remove(
-    threads: Sequence[str], steps: Sequence[tuple[str, str]], connection: sqlite3.Connection
-) -> Removed:
+def _remove(threads: Sequence[str], steps: Sequence[tuple[str, str]], connection: sqlite3.Connection) -> Removed:
     """Take the steps, and then remove what nothing names any more."""
     named = {"threads": _json(threads)}
     artifacts = set(_column("digests_of_threads", named, connection))

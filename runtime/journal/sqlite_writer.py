@@ -15,27 +15,35 @@ from typing import Any, TypeVar
 
 import orjson
 
-from runtime.errors import AguiBridgeError, FenceLost
+from runtime.errors import AguiBridgeError, AppendConflict, FenceLost
 from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal import Begun, Opening, Started
 from runtime.journal.catalogue import Owner
 from runtime.journal.changes import (
     Draft,
     Standing,
+    Wait,
+    admitted,
     advance,
     attempt_or_refusal,
+    begun_of,
     confirm_repeat,
     is_repeat,
     leased,
+    may_start,
     moves,
+    opens_tree,
     records_of,
+    started,
 )
 from runtime.journal.group import Job
+from runtime.journal.inbox import Part, Starting
 from runtime.journal.leases import Lease
 from runtime.journal.queries import load
 from runtime.journal.sqlite_aliases import followed_runs
 from runtime.journal.sqlite_catalogue import is_hidden, keyed_run
 from runtime.journal.sqlite_connection import FOREIGN, translated
+from runtime.journal.sqlite_inbox import queued_runs, run_that_continues
 from runtime.journal.sqlite_rows import row_of, run_of, session_of, stored_records
 from runtime.run import RunRecord
 
@@ -47,13 +55,24 @@ _SQL = load("sqlite")
 class _Held:
     """An active run at hand. `last_seq` runs ahead of the record's, which is made anew only when more changes."""
 
-    __slots__ = ("changed", "last_seq", "run", "run_no")
+    __slots__ = ("changed", "last_seq", "run", "run_no", "tree")
 
-    def __init__(self, run_no: int, run: RunRecord):
+    def __init__(self, run_no: int, run: RunRecord, tree: _Tree | None):
         self.run_no = run_no
         self.run = run
+        self.tree = tree
         self.last_seq = run.last_seq
         self.changed = False
+
+
+class _Tree:
+    """A tree at hand, by its root: where its events end."""
+
+    __slots__ = ("run_no", "seq")
+
+    def __init__(self, run_no: int, seq: int):
+        self.run_no = run_no
+        self.seq = seq
 
 
 class SqliteWriter:
@@ -64,6 +83,8 @@ class SqliteWriter:
         self._clock = clock
         self._now = 0
         self._held: dict[str, _Held] = {}
+        self._trees: dict[str, _Tree] = {}
+        self._grown: set[_Tree] = set()
         self._rows: list[tuple[Any, ...]] = []
         self._touched: dict[int, _Held] = {}
 
@@ -94,10 +115,9 @@ class SqliteWriter:
         """The port's `begin_run`."""
         self._flush()
         answer = attempt_or_refusal(opening, standing := self._standing(opening))
-        if not isinstance(answer, int):
+        if not isinstance(answer, int | Wait):
             return answer
-        asked = leased(replace(opening.run, attempt=answer), opening.lease_s, self._now)
-        run = advance(asked, len(drafts), drafts, opening.occurred_at)
+        run, drafts = admitted(opening, answer, drafts, self._now)
         row = row_of(run)
         if standing.owner is None:
             self._execute("add_thread", run.thread_id, run.tenant_id, run.owner_id, run.created_at)
@@ -111,10 +131,34 @@ class SqliteWriter:
             told = (key.request_digest, key.message_id, run.run_id, run.created_at)
             self._execute("add_key", run.tenant_id, run.owner_id, key.key_digest, *told)
         self.put_contents(opening.contents)
-        held = _Held(run_no, run)
+        held = _Held(run_no, run, None if run.parent_run_id is None else self._tree(run.root_run_id))
         if not run.is_over:
             self._held[run.run_id] = held
-        return Started(run, self._add_events(held, 0, drafts, opening.occurred_at))
+        return begun_of(run, answer, self._add_events(held, 0, drafts, opening.occurred_at))
+
+    def start_queued(self, starting: Starting, drafts: Sequence[Draft]) -> Started | None:
+        """The port's `start_queued`."""
+        self._flush()
+        held = self._find(starting.run_id)
+        if held is None or not may_start(held.run, starting, self._standing_of(held.run.thread_id)):
+            return None
+        run = started(held.run, starting, drafts, self._now)
+        place = (run.base, run.agent_snapshot_checksum, run.lease_expires_at)
+        self._execute("place_run", *place, run.run_id)
+        self.put_contents(starting.contents)
+        self._change(held, run)
+        return Started(run, self._add_events(held, 0, drafts, starting.occurred_at))
+
+    def append_all(self, parts: Sequence[tuple[Part, Sequence[Draft]]], occurred_at: int) -> list[list[Record]] | None:
+        """The port's `append_all`."""
+        for part, drafts in parts:  # all are looked at before anything is written
+            held = self._find(part.run_id)
+            try:
+                if held is None or is_repeat(held.run, held.last_seq, part.fence, part.expected_seq, len(drafts)):
+                    return None
+            except (AppendConflict, FenceLost):
+                return None
+        return [self.append(*_place(part), drafts, occurred_at) for part, drafts in parts]
 
     def append(
         self, run_id: str, fence: int, expected_seq: int, drafts: Sequence[Draft], occurred_at: int
@@ -162,10 +206,15 @@ class SqliteWriter:
         self._execute("lease_run", run.lease_expires_at, run_id, fence)
         return run
 
-    def hand_over(self, run_id: str, fence: int) -> bool:
+    def hand_over(self, run_id: str, fence: int, for_s: float) -> bool:
         """The port's `hand_over`."""
+        held = self._find(run_id)
+        if held is None or held.run.is_over or held.run.fence != fence:
+            return False
+        self._change(held, replace(held.run, executor_instance_id=None, last_seq=held.last_seq))
         self._flush()
-        return self._execute("lease_run", self._now, run_id, fence) is not None
+        self._execute("lease_run", self._now + round(for_s * 1000), run_id, fence)
+        return True
 
     def mark_cancel(self, run_id: str, reason: str) -> RunRecord | None:
         """The port's `mark_cancel`."""
@@ -193,7 +242,14 @@ class SqliteWriter:
         self._touched[held.run_no] = held
 
     def _add_events(self, held: _Held, after: int, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
-        records = records_of(held.run.run_id, after, drafts, occurred_at, self._now)
+        tree = held.tree
+        records = records_of(held.run.run_id, after, drafts, occurred_at, self._now, None if tree is None else tree.seq)
+        if tree is not None:
+            tree.seq += len(drafts)
+            self._grown.add(tree)
+        elif opens_tree(held.run, drafts):
+            held.tree = self._trees[held.run.run_id] = _Tree(held.run_no, held.last_seq)
+            self._grown.add(held.tree)
         run_no, tenant_id = held.run_no, held.run.tenant_id
         self._rows += [
             (
@@ -217,6 +273,9 @@ class SqliteWriter:
         if self._rows:
             self._connection.executemany(_SQL["append_event"], self._rows)
             self._rows.clear()
+        if self._grown:
+            self._connection.executemany(_SQL["move_tree"], [(tree.seq, tree.run_no) for tree in self._grown])
+            self._grown.clear()
         if not self._touched:
             return
         moved: list[tuple[int, int]] = []
@@ -228,6 +287,7 @@ class SqliteWriter:
             held.changed = False
             if held.run.is_over:
                 self._held.pop(held.run.run_id, None)
+                self._trees.pop(held.run.run_id, None)
         self._connection.executemany(_SQL["move_run"], moved)
         self._touched.clear()
 
@@ -238,6 +298,8 @@ class SqliteWriter:
         self._rows.clear()
         self._touched.clear()
         self._held.clear()
+        self._trees.clear()
+        self._grown.clear()
 
     def _find(self, run_id: str) -> _Held | None:
         held = self._held.get(run_id)
@@ -246,10 +308,20 @@ class SqliteWriter:
             row = self._execute("find_run", run_id)
             if row is None:
                 return None
-            held = _Held(row["run_no"], run_of(row))
+            run = run_of(row)
+            held = _Held(row["run_no"], run, self._tree(run.root_run_id))
             if not held.run.is_over:
                 self._held[run_id] = held
         return held
+
+    def _tree(self, root_run_id: str) -> _Tree | None:
+        """The tree of this root, if it has had children."""
+        tree = self._trees.get(root_run_id)
+        if tree is None and (row := self._execute("find_tree", root_run_id)) is not None:
+            if row["tree_seq"] is None:
+                return None
+            tree = self._trees[root_run_id] = _Tree(row["run_no"], row["tree_seq"])
+        return tree
 
     def _stored(self, run_id: str, after: int, count: int) -> list[Record]:
         self._flush()
@@ -260,18 +332,30 @@ class SqliteWriter:
         owner = self._execute("thread_owner", run.thread_id)
         row = None if new is None else self._execute("find_session", new.tenant_id, new.owner_id, new.session_id)
         session = None if row is None else session_of(row)
-        read = run.thread_id if session is None else session.thread_id
-        position = self._execute("thread_position", read)
-        return Standing(
+        return replace(
+            self._standing_of(run.thread_id if session is None else session.thread_id),
             owner=None if owner is None else (owner["tenant_id"], owner["owner_id"]),
             session=session,
             same=self._run("newest_same_run", run.thread_id, run.client_run_id, run.input_digest),
             named=self._run("newest_named_run", run.thread_id, run.client_run_id),
-            active=self._run("active_run_of_thread", run.thread_id),
-            position=0 if position is None else position[0],
             hidden=is_hidden(run.thread_id, connection) or (session is not None and session.hidden_at is not None),
             keyed=None if key is None else keyed_run(Owner(run.tenant_id, run.owner_id), key.key_digest, connection),
             followed=followed_runs(run.thread_id, run.client_run_id, connection),
+            continued=run_that_continues(run.continues, connection),
+        )
+
+    def _standing_of(self, thread_id: str) -> Standing:
+        """Who is at work on a thread and who waits for it, and where it stands."""
+        line, position = queued_runs(thread_id, self._connection), self._execute("thread_position", thread_id)
+        return Standing(
+            owner=None,
+            session=None,
+            same=None,
+            named=None,
+            active=self._run("active_run_of_thread", thread_id),
+            position=0 if position is None else position[0],
+            first_queued=line[0] if line else None,
+            queued=len(line),
         )
 
     def _run(self, query: str, *values: object) -> RunRecord | None:
@@ -280,3 +364,7 @@ class SqliteWriter:
 
     def _execute(self, query: str, *values: Any) -> sqlite3.Row | None:
         return self._connection.execute(_SQL[query], values).fetchone()
+
+
+def _place(part: Part) -> tuple[str, int, int]:
+    return part.run_id, part.fence, part.expected_seq

@@ -12,13 +12,12 @@ waited for as `elsewhere` says. Everything happens on one event loop.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from runtime.errors import EventsExpired, InvalidCursor, NotFound, StoreError
 from runtime.events import TERMINAL, Record
+from runtime.journal.channel import Channel, TreeChannel
 from runtime.journal.compaction import Place
 from runtime.journal.elsewhere import Elsewhere, Stay
 from runtime.journal.store import Store
@@ -34,55 +33,6 @@ MARK_S = 3.0
 """How often the store is told that a run at work elsewhere is read here, unless the tail is told otherwise."""
 
 _TERMINAL_TYPES = frozenset(cls.event_type for cls in TERMINAL)
-
-
-class _Channel:
-    """A run that is live in this process: its recent records, without gaps, and who waits for the next."""
-
-    def __init__(self, ring: int):
-        self.recent: deque[Record] = deque(maxlen=ring)
-        self.last: int | None = None
-        self.over = False
-        self._waiting: set[asyncio.Future[None]] = set()
-
-    def publish(self, records: Sequence[Record]) -> None:
-        fresh = [record for record in records if self.last is None or record.seq > self.last]
-        if not fresh:
-            return
-        if self.last is not None and fresh[0].seq != self.last + 1:
-            # What lies between is in the store; readers fetch it from there.
-            self.recent.clear()
-        self.recent.extend(fresh)
-        self.last = fresh[-1].seq
-        self.wake()
-
-    def covers(self, after: int) -> bool:
-        """Whether everything that was published behind `after` is in the ring."""
-        if self.last is None:
-            return False
-        return after >= self.last or self.recent[0].seq <= after + 1
-
-    def behind(self, after: int, limit: int) -> list[Record]:
-        """What the ring has behind `after`, which it covers."""
-        if self.last is None or after >= self.last:
-            return []
-        start = after + 1 - self.recent[0].seq
-        return [self.recent[index] for index in range(start, min(start + limit, len(self.recent)))]
-
-    def wake(self) -> None:
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-        self._waiting.clear()
-
-    async def wait(self) -> None:
-        """Return when something was published or the run's life here ended."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        try:
-            await future
-        finally:
-            self._waiting.discard(future)
 
 
 class Tail:
@@ -102,14 +52,18 @@ class Tail:
         """Runs that are followed here and at work in other processes; it is to be told of wakes, and closed."""
         self._ring = ring
         self._page = page
-        self._channels: dict[str, _Channel] = {}
+        self._channels: dict[str, Channel] = {}
+        self._trees: dict[str, TreeChannel] = {}
+        """The trees that are live in this process, by each run in them; a run without children is in none."""
         self._readers: dict[str, int] = {}
         self.on_readers_changed: Callable[[str, int], None] | None = None
         """Called with a run's id and the number of its open cursors whenever that number changes."""
 
-    def opened(self, run_id: str) -> None:
-        """The run is, or is about to be, at work in this process."""
-        self._channels.setdefault(run_id, _Channel(self._ring))
+    def opened(self, run_id: str, root_run_id: str | None = None) -> None:
+        """The run is, or is about to be, at work in this process; a child below its root, which is."""
+        self._channels.setdefault(run_id, Channel(self._ring))
+        if root_run_id is not None and root_run_id != run_id:
+            self._joined(run_id, root_run_id)
         self.elsewhere.came(run_id)
 
     def publish(self, run_id: str, records: Sequence[Record]) -> None:
@@ -117,10 +71,32 @@ class Tail:
         channel = self._channels.get(run_id)
         if channel is not None:
             channel.publish(records)
+        tree = self._trees.get(run_id)
+        if tree is not None:
+            tree.publish(records)
+
+    def _joined(self, run_id: str, root_run_id: str) -> None:
+        """The run has joined the tree of this root: from here on its readers are told what the tree does."""
+        root = self._channels.get(root_run_id)
+        if root is None:
+            return
+        tree = self._trees.get(root_run_id)
+        if tree is None:
+            tree = self._trees[root_run_id] = TreeChannel(self._ring, root.last or 0, root_run_id)
+            root.wake()
+        self._trees[run_id] = tree
+        tree.runs.append(run_id)
+
+    def tree(self, root_run_id: str) -> TreeChannel | None:
+        """What is live of the root's tree, if it has children."""
+        return self._trees.get(root_run_id)
 
     def closed(self, run_id: str) -> None:
         """The run's life in this process is over: readers get the rest and then the end, or learn that it goes on."""
         channel = self._channels.pop(run_id, None)
+        tree = self._trees.pop(run_id, None)
+        if tree is not None and tree.runs[0] == run_id:
+            tree.end()
         if channel is not None:
             channel.over = True
             channel.wake()
@@ -222,7 +198,7 @@ class Cursor:
         if stay is not None:
             stay.leave()
 
-    async def _from_channel(self, channel: _Channel) -> list[Record]:
+    async def _from_channel(self, channel: Channel) -> list[Record]:
         """What is ready; nothing after waiting, or when only the store knows how it goes on."""
         self._leave_elsewhere()
         self._channel = channel
@@ -239,7 +215,7 @@ class Cursor:
             await self._wait(channel)
         return records
 
-    async def _wait(self, channel: _Channel) -> None:
+    async def _wait(self, channel: Channel) -> None:
         if channel.over:
             self._channel = None
         else:

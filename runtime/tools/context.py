@@ -9,13 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject, clean
 from runtime.events import ActivityDelta, ActivitySnapshot, Custom, Event, StateDelta, StateSnapshot
+from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.run import RunRecord
 from runtime.state_delta import change
+
+if TYPE_CHECKING:
+    from runtime.agent import Agent
 
 R = TypeVar("R")
 
@@ -40,6 +45,10 @@ class Surroundings(Protocol):
 
     def artifact(self, name: str, media_type: str, source: bytes | Path) -> Coroutine[Any, Any, Artifact]:
         """Store an artifact and tell of it."""
+        ...
+
+    def delegate(self, agent: Any, prompt: Content, budget: Budget | None) -> Coroutine[Any, Any, Json]:
+        """Have another agent do something; its answer."""
         ...
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
@@ -128,6 +137,17 @@ class ToolContext:
             return self._here().artifact(name, media_type, data)
         raise TypeError("an artifact is made of either content or path")
 
+    def delegate(
+        self, agent: Agent | str, prompt: Content, *, budget: Budget | None = None
+    ) -> Coroutine[Any, Any, Json]:
+        """Have another agent, given as such or by the name it is served under, do something: to be awaited.
+
+        It begins a child run, with a thread, a journal and a `budget` of its own, and answers with its final text, or
+        with its value if it has an output type. In a synchronous tool: `ctx.wait(ctx.delegate(...))`. Raises ToolError
+        when awaited if nothing comes of it: it failed, was stopped, or there is no such agent.
+        """
+        return self._here().delegate(agent, prompt, budget)
+
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """For synchronous tools: do async work, such as making an artifact, and return what came of it."""
         return self._here().wait(work)
@@ -138,9 +158,10 @@ class ToolContext:
         The type is yours, best with a prefix (`shop.basket`); `content` is an object. Raises ValueError, TypeError.
         """
         _require_foreign(activity_type)
-        shown = clean(content)
-        if not isinstance(shown, dict):
+        cleaned = clean(content)
+        if not isinstance(cleaned, dict):
             raise TypeError("the content of an activity is an object")
+        shown = cast("JsonObject", cleaned)
         id_ = activity_id or f"{self.tool_call_id}-{len(self._activities) + 1}"
         now = ActivitySnapshot(id_, activity_type, shown)
         before = self._activities.get(id_)

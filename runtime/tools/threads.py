@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_JOB: contextvars.ContextVar[asyncio.Future[Any]] = contextvars.ContextVar("job")
+"""The future of the work that this thread does."""
 
 
 class ThreadLimiter:
@@ -45,13 +48,38 @@ class ThreadLimiter:
         future: asyncio.Future[T] = loop.create_future()
         self._holding.add(future)
         future.add_done_callback(self._release)
-        run = contextvars.copy_context().run
+        context = contextvars.copy_context()
+        context.run(_JOB.set, future)
+        run = context.run
         thread = threading.Thread(target=run, args=(_run, work, loop, future), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
             future.set_exception(error)
         return future
+
+    def lend(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Work for which a thread waits, in whose place others may run meanwhile: what it waits for may need a thread
+        itself. Called in that thread, to be awaited on the event loop.
+        """
+        return self._lend(_JOB.get(None), work)
+
+    async def _lend(self, job: asyncio.Future[Any] | None, work: Coroutine[Any, Any, T]) -> T:
+        lent = job is not None and job in self._holding
+        if job is not None and lent:
+            self._release(job)
+        try:
+            return await work
+        finally:
+            if job is not None and lent and job not in self._abandoned:
+                await self._free.acquire()
+                self._hold_again(job)
+
+    def _hold_again(self, job: asyncio.Future[Any]) -> None:
+        if job.done() or job in self._abandoned:
+            self._free.release()
+        else:
+            self._holding.add(job)
 
     def abandon(self, job: asyncio.Future[Any], run_id: str, tool_call_id: str) -> None:
         """Stop waiting for a thread's future, or for a task that will not end, and remember it until it does.

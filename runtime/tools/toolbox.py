@@ -24,6 +24,9 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What every provider accepts as a tool's name."""
 
 
+NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
 class ToolError(AguiBridgeError):
     """The tool could not do what it was asked to. Raise it in a tool: the model reads exactly its message."""
 

@@ -75,8 +75,8 @@ async def test_at_every_commit_of_a_live_run(official_client: OfficialClient) ->
     async with serving(talker(), store=journal) as served:
         asks = asyncio.create_task(served.run(ask("Tea?")))
         (await journal.next()).release()
-        await eventually(lambda: len(served.bridge.supervisor._live) == 1)
-        (run_id,) = served.bridge.supervisor._live
+        await eventually(lambda: len(served.bridge.supervisor.live.runs) == 1)
+        (run_id,) = served.bridge.supervisor.live.runs
         backs: list[asyncio.Task[Any]] = []
         while True:
             commit = await journal.next()

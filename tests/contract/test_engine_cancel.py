@@ -97,7 +97,7 @@ async def test_a_sync_tool_that_does_not_stop_is_named_and_its_late_result_reach
             assert (end.external_stop_confirmed, end.abandoned) == (False, ["call_0"])
         finally:
             go_on.set()
-        await until(lambda: not shop.supervisor._tool_threads.abandoned)
+        await until(lambda: not shop.supervisor.live.tool_threads.abandoned)
         record = await shop.settled(run)
         assert len(await shop.journal.read(run.run_id, 0, 100)) == record.last_seq == len(events)
         assert "too late" not in str(await shop.items())
@@ -126,7 +126,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_named():
             assert (end.external_stop_confirmed, end.abandoned) == (False, ["call_0"])
         finally:
             go_on.set()
-        await until(lambda: not shop.supervisor._tool_threads.abandoned)
+        await until(lambda: not shop.supervisor.live.tool_threads.abandoned)
         assert len(await shop.journal.read(run.run_id, 0, 100)) == len(events)
 
 
@@ -144,7 +144,7 @@ async def test_a_run_is_cancelled_while_it_waits_to_try_again():
 async def test_a_cancel_that_comes_when_the_run_is_complete_changes_nothing():
     async with workshop(says("Done.")) as shop:
         run = await shop.begin()
-        engine = shop.supervisor._live[run.run_id].engine
+        engine = shop.supervisor.live.runs[run.run_id].engine
         await until(lambda: engine._work is not None and engine._work.done())
         await shop.supervisor.cancel(run.run_id, "user", 5)
         events = await shop.follow(run)
@@ -187,7 +187,7 @@ async def test_the_first_of_two_cancels_counts():
 async def test_a_run_can_be_cancelled_before_it_does_anything():
     async with workshop(says("never")) as shop:
         run = await shop.begin()
-        shop.supervisor._live[run.run_id].engine.cancel("user")
+        shop.supervisor.live.runs[run.run_id].engine.cancel("user")
         events = await shop.follow(run)
         assert types(events) == ["run.started", "message.completed", "run.cancelling", "run.cancelled"]
         assert only(events, e.RunCancelled)[0].external_stop_confirmed
@@ -257,7 +257,7 @@ async def test_a_model_stream_that_will_not_close_is_given_up_after_a_while():
     async with workshop(model=Stuck(None), limits=Limits(stop_grace_s=0.05)) as shop:
         run = await shop.begin()
         await waiting.wait()
-        work = shop.supervisor._live[run.run_id].engine._work
+        work = shop.supervisor.live.runs[run.run_id].engine._work
         assert work is not None
         await shop.supervisor.cancel(run.run_id, "user", 5)
         events = await shop.follow(run)

@@ -530,7 +530,7 @@ async def test_a_hook_that_does_not_stop_is_named():
             assert (end.external_stop_confirmed, end.abandoned) == (False, ["hook:hangs"])
         finally:
             go_on.set()
-        await until(lambda: not shop.supervisor._tool_threads.abandoned)
+        await until(lambda: not shop.supervisor.live.tool_threads.abandoned)
         assert sent == []
 
 

@@ -325,7 +325,7 @@ async def test_a_run_that_is_stopped_in_the_midst_has_cost_what_was_told(kind: s
     async with running(kind, HttpAnswer(SAID[kind], end="hang"), limits=ONCE) as (shop, _):
         run = await shop.begin()
         await shop.seen(run, "message.delta")
-        engine = shop.supervisor._live[run.run_id].engine
+        engine = shop.supervisor.live.runs[run.run_id].engine
         engine.cancel("user") if ends == "cancelled" else engine.interrupt("shutdown")
         last = (await shop.follow(run))[-1]
         assert isinstance(last, (e.RunCancelled, e.RunInterrupted))
@@ -422,7 +422,7 @@ async def test_a_model_whose_stream_will_not_close_is_named():
     async with workshop(model=typed, limits=Limits(stop_grace_s=0.05)) as shop:
         run = await shop.begin()
         await model.waiting.wait()
-        work = shop.supervisor._live[run.run_id].engine._work
+        work = shop.supervisor.live.runs[run.run_id].engine._work
         await shop.supervisor.cancel(run.run_id, "user", 5)
         end = only(await shop.follow(run), e.RunCancelled)[0]
         assert (end.external_stop_confirmed, end.abandoned) == (False, ["model:stuck-1"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from runtime.errors import EventsExpired, ThreadBusy
+from runtime.errors import ConfigurationError, EventsExpired, StoreError, ThreadBusy
 from runtime.events import (
     Event,
     MessageCompleted,
@@ -25,8 +26,10 @@ from runtime.folds import fold
 from runtime.journal import Idempotency, Opening, Session, Started
 from runtime.journal.aliases import Alias
 from runtime.journal.artifacts import Artifact
-from runtime.journal.catalogue import Owner, RunFilter
+from runtime.journal.catalogue import Owner, Place, RunFilter
 from runtime.journal.changes import Unstorable
+from runtime.journal.sqlite import SqliteJournal
+from runtime.journal.sqlite_beside import SqliteBeside
 from runtime.journal.store import Store
 from runtime.journal.tail import Tail
 from runtime.run import QUEUED, RunRecord
@@ -397,3 +400,41 @@ async def test_a_secret_is_what_was_kept_first_after_a_restart_too(store: Store,
     await store.open()
 
 
+# --- for operators ------------------------------------------------------------------------------------------------
+
+
+async def test_operators_see_every_run_of_everybody_page_by_page(store: Store):
+    await ended(store, opening("run_1", "s1"))
+    await begun(store, opening("run_2", "s2", owner=YOU))
+    await store.hide_session(ME, "s1", NOW)
+    every = await store.list_every_run(EVERY, None, 10)
+    assert [run.run_id for run in every] == ["run_2", "run_1"]
+    assert await store.list_every_run(EVERY, Place(every[0].created_at, "run_2"), 10) == every[1:]
+    assert await store.list_every_run(RunFilter("s1"), None, 10) == every[1:]
+    assert await store.list_every_run(RunFilter(statuses=frozenset({"running"})), None, 10) == every[:1]
+    assert [each.session_id for each in await store.sessions_of_owner(ME)] == ["s1"]
+
+
+async def test_beside_a_server_a_sqlite_store_is_read_and_marked_and_nothing_begins(tmp_path: Path):
+    path = tmp_path / "store.db"
+    absent = SqliteBeside(path)
+    with pytest.raises(ConfigurationError, match="no store"):
+        await absent.open()
+    server = SqliteJournal(path)
+    await server.open()
+    run = await begun(server, opening("run_1"))
+    beside = SqliteBeside(path)
+    await beside.open()
+    assert not beside.exclusive
+    assert await beside.find_run("run_1") == run
+    assert await beside.take_over("run_1", "exec_2", 15) is None
+    with pytest.raises(StoreError, match="beside"):
+        await beside.begin_run(opening("run_2", "s2"))
+    with pytest.raises(StoreError, match="beside"):
+        await beside.append("run_1", run.fence, run.last_seq, [DONE], NOW)
+    assert (await beside.mark_cancel("run_1", "operator")) is not None
+    await server.take_over("run_1", "exec_1", 15)
+    [lease] = await server.renew("exec_1", ["run_1"], 15)
+    assert lease.cancel_reason == "operator"
+    await beside.close()
+    await server.close()

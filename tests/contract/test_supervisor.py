@@ -89,7 +89,7 @@ async def test_a_run_with_nothing_to_say_is_over_at_once():
         events = await shop.run(call_model=False)
         assert types(events) == ["run.started", "message.completed", "run.completed"]
         assert shop.script.requests == []
-        assert shop.supervisor._live == {}
+        assert shop.supervisor.live.runs == {}
 
 
 # --- memory -------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ async def test_a_run_that_is_just_beginning_when_the_drain_comes_is_ended_too():
         begins = asyncio.create_task(shop.begin())
         held = await journal.next()
         draining = asyncio.create_task(shop.supervisor.drain(0))
-        await until(lambda: shop.supervisor._giving_up)
+        await until(lambda: shop.supervisor.live.giving_up)
         journal.let_go()
         held.release()
         run = await begins
@@ -241,7 +241,7 @@ async def test_what_is_still_at_work_at_the_end_is_closed_by_the_next_start():
         run = await shop.begin()
         await shop.seen(run, "message.delta")
         await shop.supervisor.stop()
-        assert shop.supervisor._live == {}
+        assert shop.supervisor.live.runs == {}
         await shop.supervisor.start()
         events = await shop.follow(run)
         assert events[-1] == e.RunInterrupted("executor_lost")

@@ -128,7 +128,7 @@ class Workshop:
 
     async def settled(self, run: RunRecord) -> RunRecord:
         """The run's record once nothing is at work for it here."""
-        await until(lambda: run.run_id not in self.supervisor._live)
+        await until(lambda: run.run_id not in self.supervisor.live.runs)
         found = await self.journal.find_run(run.run_id)
         assert found is not None
         return found

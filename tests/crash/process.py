@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 class ServerProcess:
     """A server that listens, and a client of it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str, log: asyncio.Task[bytes]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, url: str, log: Log) -> None:
         self.process = process
         self.url = url
         self.http = httpx2.AsyncClient(base_url=url, timeout=30)
@@ -44,7 +45,7 @@ class ServerProcess:
 
     async def log(self) -> str:
         """What it logged, once it has ended."""
-        return (await self._log).decode()
+        return await self._log.whole()
 
     async def get(self, path: str) -> Any:
         """GET a JSON document."""
@@ -110,41 +111,62 @@ def _frame(frame: bytes) -> tuple[int | None, JsonObject]:
 
 
 @asynccontextmanager
-async def server(store: Path, *wrapper: str, **settings: Any) -> AsyncGenerator[ServerProcess, None]:
-    """`agui-bridge demo` on a free port, behind `wrapper` (such as strace); killed at the end if it still lives."""
+async def server(
+    store: Path | str, *wrapper: str, agent: str | None = None, **settings: Any
+) -> AsyncGenerator[ServerProcess, None]:
+    """`agui-bridge demo` (or `serve AGENT` on the scripted model) on a free port, over a file or the store of a URL,
+    behind `wrapper` (such as strace); killed at the end if it still lives."""
+    what = ["demo"] if agent is None else ["serve", agent, "--model", "scripted"]
+    kept_in = store if isinstance(store, str) else f"sqlite:///{store}"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("AGUI_BRIDGE_")}
     environment |= {f"AGUI_BRIDGE_{name.upper()}": str(value) for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
         *wrapper,
         sys.executable,
-        *("-m", "agui_bridge.cli", "demo", "--port", "0", "--store", f"sqlite:///{store}"),
+        *("-m", "agui_bridge.cli", *what, "--port", "0", "--store", kept_in),
         cwd=ROOT,
         env=environment | {"PYTHONUNBUFFERED": "1"},
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
-    assert process.stdout is not None
     assert process.stderr is not None
-    log = asyncio.create_task(process.stderr.read())
-    rest: asyncio.Task[bytes] | None = None
+    log = Log(process.stderr)
     try:
-        url = await _url(process.stdout, log)
-        rest = asyncio.create_task(process.stdout.read())
-        running = ServerProcess(process, url, log)
+        running = ServerProcess(process, await log.url(), log)
         async with running.http:
             yield running
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-        await asyncio.gather(log, *([rest] if rest is not None else []))
+        await log.whole()
 
 
-async def _url(stdout: asyncio.StreamReader, log: asyncio.Task[bytes]) -> str:
-    async with asyncio.timeout(40):
-        while line := await stdout.readline():
-            if b"http://" in line:
-                return line.decode().split("curl -N ")[1].split("/ ")[0]
-    raise AssertionError(f"the server did not start: {(await log).decode()}")
+class Log:
+    """What a server logs, read as it comes."""
+
+    def __init__(self, stream: asyncio.StreamReader) -> None:
+        self._stream = stream
+        self._lines: list[str] = []
+        self._url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._reading = asyncio.create_task(self._read())
+
+    async def url(self) -> str:
+        """Where the server listens, once it says so."""
+        async with asyncio.timeout(60):
+            return await self._url
+
+    async def whole(self) -> str:
+        """All of it, once the server has ended."""
+        await self._reading
+        return "".join(self._lines)
+
+    async def _read(self) -> None:
+        while line := (await self._stream.readline()).decode():
+            self._lines.append(line)
+            if not self._url.done() and (found := re.search(r"serves .* on (http://\S+)", line)):
+                self._url.set_result(found[1])
+        if not self._url.done():
+            self._url.set_exception(AssertionError(f"the server did not start: {''.join(self._lines)}"))

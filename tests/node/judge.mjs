@@ -7,6 +7,9 @@
 //    "headers"?, "accept"?, "abortAfter"?, "agent"?, "addMessages"?}
 //       runs against a live server. Commands that name the same `agent` share one HttpAgent, so its messages, state and
 //       pending interrupts carry over from run to run; `messages` and `state` then replace what it holds.
+//   {"id", "op": "decode", "bodyBase64"}
+//       takes a protobuf body apart with @ag-ui/proto; answer: {"id", "decoded": [event, …]}.
+// `client` in "replay" (in its input) and "run" names an older client: "0.0.57", "0.0.59".
 // Answer: {"id", "ok", "error", "status", "payload", "events", "warnings", "messages", "state", "pendingInterrupts",
 //          "result"}; `ok` tells that runAgent's promise resolved, which it also does for a RUN_ERROR.
 // An answer with `fault` means that the command itself could not be carried out.
@@ -18,6 +21,11 @@ import { createInterface } from "node:readline";
 import { format } from "node:util";
 
 import { HttpAgent } from "@ag-ui/client";
+import { decode } from "@ag-ui/proto";
+import { HttpAgent as HttpAgent57 } from "ag-ui-client-0.0.57";
+import { HttpAgent as HttpAgent59 } from "ag-ui-client-0.0.59";
+
+const clients = { "1.0.0": HttpAgent, "0.0.57": HttpAgent57, "0.0.59": HttpAgent59 };
 
 const lines = new AsyncLocalStorage();
 
@@ -51,7 +59,7 @@ const replays = createServer((request, response) => {
 
 function agentFor(command, url) {
   const known = command.agent === undefined ? undefined : agents.get(command.agent);
-  const agent = known ?? new HttpAgent({ url });
+  const agent = known ?? new clients[command.client ?? "1.0.0"]({ url });
   if (command.agent !== undefined) agents.set(command.agent, agent);
   agent.url = url;
   agent.headers = command.headers ?? {};
@@ -114,6 +122,17 @@ async function replay(command, origin) {
   }
 }
 
+function decodeAll(bytes) {
+  const events = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + 4 + bytes.readUInt32BE(at);
+    if (end > bytes.length) throw new Error("the body ends within a frame");
+    events.push(decode(bytes.subarray(at + 4, end)));
+    at = end;
+  }
+  return events;
+}
+
 async function answer(line, origin) {
   let command = {};
   let said;
@@ -121,6 +140,7 @@ async function answer(line, origin) {
     command = JSON.parse(line);
     if (command.op === "replay") said = await replay(command, origin);
     else if (command.op === "run") said = await judge(command, command.url);
+    else if (command.op === "decode") said = { decoded: decodeAll(Buffer.from(command.bodyBase64, "base64")) };
     else said = { fault: `unknown op ${JSON.stringify(command.op)}` };
   } catch (error) {
     said = { fault: format(error) };

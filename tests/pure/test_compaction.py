@@ -75,7 +75,7 @@ def test_only_the_deltas_of_a_run_tell_what_it_can_be_compacted_to(data: st.Data
 
 
 @given(st.data())
-def test_a_reader_that_came_from_the_beginning_goes_on_anywhere_and_one_from_within_is_told(data: st.DataObject) -> None:
+def test_a_reader_from_the_beginning_goes_on_anywhere_and_one_from_within_is_told(data: st.DataObject) -> None:
     whole = performed(data).records
     slim = compacted(whole)
     at = data.draw(st.integers(0, len(whole)))
@@ -106,5 +106,3 @@ def test_shared_frames_of_a_rest_are_not_those_of_the_whole() -> None:
     assert b'"delta":"abc"' in encode([record(7, "abc")])
     assert b'"delta":"bc"' in encode([record(8, "bc")])
     assert b'"from_seq":7' in encode([record(7, "abc")])
-
-

@@ -14,6 +14,7 @@ import pytest
 from starlette.requests import Request
 
 from agui_bridge.bridge import Bridge
+from agui_bridge.demo import demo_agent
 from agui_bridge.links import Signer
 from agui_bridge.settings import Settings
 from agui_bridge.web.artifacts_api import Span, disposition, span_of
@@ -283,6 +284,16 @@ async def test_a_full_disk_is_said_to_be_full_and_no_piece_stays(tmp_path: Path,
 def _full(handle: int) -> Any:
     os.close(handle)
     return open("/dev/full", "wb")
+
+
+async def test_the_demo_makes_a_report_and_shows_how_far_it_is():
+    script = '/script {"rounds": [{"tool_calls": [{"name": "make_report", "arguments": {"title": "Green tea"}}]}]}'
+    async with serving(demo_agent()) as served:
+        events = (await served.run(ask(script))).events
+        told = [event for event in events if event["type"].startswith("ACTIVITY")]
+        assert [event["activityType"] for event in told] == ["demo.progress", "demo.progress", "agui-bridge.artifact"]
+        link = told[-1]["content"]["url"].removeprefix(served.url)
+        assert (await served.get(link)).body.startswith(b"# Green tea\n")
 
 
 # --- purge --------------------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ async def test_a_page_that_came_back_keeps_the_run_alive_and_one_that_left_does_
             assert response.headers["x-run-id"] == run_id
             await until(lambda: at.supervisor.readers(run_id) == 1)
             at.clock.advance(GRACE_S * 2)
-            assert run_id in at.supervisor._live
+            assert run_id in at.supervisor.live.runs
         await until(lambda: at.supervisor.readers(run_id) == 0)
         await at.grace_began()
         at.clock.advance(GRACE_S)

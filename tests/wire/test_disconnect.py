@@ -65,7 +65,7 @@ class Scene:
         return (await self.served.get(f"/api/agent-runs/{run_id}/events")).events
 
     async def status(self, run_id: str) -> str:
-        await until(lambda: run_id not in self.supervisor._live)
+        await until(lambda: run_id not in self.supervisor.live.runs)
         return (await self.served.get(f"/api/agent-runs/{run_id}")).document["status"]
 
 
@@ -75,7 +75,7 @@ async def scene(**settings: Any) -> AsyncGenerator[Scene, None]:
     model = ScriptedProvider([s.TextDelta("Half "), go_on, *says("and half")], says("Anew"))
     given = Settings.model_validate({"drain_s": 0, "disconnect_grace_s": GRACE_S, **settings})
     bridge = Bridge(Agent("assistant", model=model), store="memory:", settings=given)
-    bridge._supervisor._clock = clock
+    bridge._supervisor.live.unread.clock = clock
     async with listening(bridge.app) as url:
         served = Served(bridge, url)
         async with served.http:
@@ -92,7 +92,7 @@ async def test_a_run_that_nobody_reads_any_more_is_cancelled_after_the_grace():
         await at.grace_began()
         at.clock.advance(GRACE_S - 0.1)
         await at.served.get("/health")
-        assert run_id in at.supervisor._live
+        assert run_id in at.supervisor.live.runs
         at.clock.advance(0.1)
         assert await at.status(run_id) == "cancelled"
         end = (await at.facts(run_id))[-1]
@@ -124,7 +124,7 @@ async def test_each_time_the_last_reader_leaves_the_grace_begins_anew():
         assert await at.leave_midway(ask("Hello")) == run_id, "the same request follows the same run"
         at.clock.advance(GRACE_S - 1)
         await at.served.get("/health")
-        assert run_id in at.supervisor._live
+        assert run_id in at.supervisor.live.runs
         at.clock.advance(1)
         assert await at.status(run_id) == "cancelled"
 

@@ -109,7 +109,7 @@ RUN_ERROR provider_unavailable "The provider is away."\
 
 async def over(served: Served, run_id: str) -> None:
     """Return when the run has ended, without reading it."""
-    live = served.bridge.supervisor._live.get(run_id)
+    live = served.bridge.supervisor.live.runs.get(run_id)
     if live is not None:
         async with asyncio.timeout(10):
             await live.over.wait()

@@ -49,7 +49,7 @@ async def test_two_hundred_runs_at_once_lose_nothing(tmp_path: Path):
             facts = (await served.get(answer.headers["location"] + "/events")).events
             assert [fact["seq"] for fact in facts] == list(range(1, len(facts) + 1))
             assert stored_deltas(facts) == ["tok "] * TOKENS
-        assert served.bridge.supervisor._live == {}
+        assert served.bridge.supervisor.live.runs == {}
 
 
 async def test_runs_that_speak_at_the_same_time_keep_their_words_in_order_and_apart(tmp_path: Path):

@@ -85,14 +85,14 @@ async def test_a_reader_that_is_cut_two_hundred_times_gets_exactly_the_journal(w
     closed = iter(gates)
     async with serving(Agent("a", model=script(gates), tools=[note]), on_disconnect="continue") as served:
         asks = asyncio.create_task(served.run(ask("Go")))
-        await eventually(lambda: len(served.bridge.supervisor._live) == 1)
-        (run_id,) = served.bridge.supervisor._live
+        await eventually(lambda: len(served.bridge.supervisor.live.runs) == 1)
+        (run_id,) = served.bridge.supervisor.live.runs
         path = f"/api/agent-runs/{run_id}/events?format={wanted}"
         kept, after = b"", 0
         for _ in range(CUTS):
             body, ended = await read_some(served.url, path, after, chance.randrange(1, 700), lambda: next(closed).set())
             assert not ended
-            assert run_id in served.bridge.supervisor._live
+            assert run_id in served.bridge.supervisor.live.runs
             seen, last = seen_of(body, len(body))
             kept, after = kept + seen, max(after, last)
         for gate in closed:

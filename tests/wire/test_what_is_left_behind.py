@@ -65,11 +65,11 @@ async def test_a_thread_that_cannot_be_read_keeps_no_server_from_starting(tmp_pa
     url = f"sqlite:///{path}"
     async with serving(Agent("a", model=model), store=url) as served, served.streaming(ask("hi")) as stream:
         await until(stream, "TEXT_MESSAGE_CONTENT")
-        run_id = next(iter(served.bridge.supervisor._live))
+        run_id = next(iter(served.bridge.supervisor.live.runs))
         with sqlite3.connect(path) as store:
             store.execute("UPDATE events SET payload = ? WHERE seq = 3", (b"no json",))
         store.close()
-        served.bridge.supervisor._live[run_id].engine.interrupt = lambda reason: None  # as if it were killed
+        served.bridge.supervisor.live.runs[run_id].engine.interrupt = lambda reason: None  # as if it were killed
     journal = SqliteJournal(path)
     supervisor = Supervisor(journal, {})
     await supervisor.start()

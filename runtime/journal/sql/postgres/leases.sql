@@ -25,7 +25,7 @@ free AS MATERIALIZED (
     SELECT l.run_no FROM agui_bridge.leases AS l
     WHERE l.run_no = (SELECT run_no FROM agui_bridge.runs WHERE run_id = $1)
         AND (
-            l.executor_instance_id = $2 OR l.lease_expires_at IS NULL
+            l.executor_instance_id = $2 OR l.executor_instance_id IS NULL OR l.lease_expires_at IS NULL
             OR l.lease_expires_at <= (SELECT now FROM clock)
         )
     FOR UPDATE
@@ -38,7 +38,7 @@ taken AS (
 ),
 leased AS (
     UPDATE agui_bridge.leases AS l
-    SET executor_instance_id = $2, fence = taken.fence, lease_expires_at = clock.now + $3::bigint
+    SET executor_instance_id = $2, fence = taken.fence, lease_expires_at = clock.now + $3::bigint, unread_at = NULL
     FROM taken, clock
     WHERE l.run_no = taken.run_no
     RETURNING l.lease_expires_at
@@ -46,10 +46,28 @@ leased AS (
 SELECT taken.*, leased.lease_expires_at FROM taken, leased;
 
 -- name: hand_over
-UPDATE agui_bridge.leases AS l SET lease_expires_at = agui_bridge.now_ms()
-FROM agui_bridge.runs AS r
-WHERE r.run_id = $1 AND l.run_no = r.run_no AND l.fence = $2 AND r.status IN ('queued', 'running', 'cancelling')
+WITH held AS MATERIALIZED (
+    SELECT l.run_no FROM agui_bridge.leases AS l
+    WHERE l.run_no = (SELECT run_no FROM agui_bridge.runs WHERE run_id = $1) AND l.fence = $2 FOR UPDATE
+),
+left_alone AS (
+    UPDATE agui_bridge.runs AS r SET executor_instance_id = NULL
+    FROM held
+    WHERE r.run_no = held.run_no AND r.status IN ('queued', 'running', 'cancelling')
+    RETURNING r.run_no
+)
+UPDATE agui_bridge.leases AS l
+SET executor_instance_id = NULL, lease_expires_at = agui_bridge.now_ms() + $3::bigint
+FROM left_alone
+WHERE l.run_no = left_alone.run_no
 RETURNING l.run_no;
+
+-- name: handed_over
+SELECT r.*, l.lease_expires_at
+FROM agui_bridge.leases AS l JOIN agui_bridge.runs AS r ON r.run_no = l.run_no
+WHERE l.executor_instance_id IS NULL AND l.lease_expires_at > agui_bridge.now_ms()
+    AND r.status IN ('running', 'cancelling')
+ORDER BY r.run_no;
 
 -- name: lost_runs
 SELECT r.*, l.lease_expires_at
@@ -79,11 +97,20 @@ UPDATE agui_bridge.leases AS l SET read_at = agui_bridge.now_ms() FROM wanted WH
 UPDATE agui_bridge.leases AS l SET read_at = NULL
 FROM agui_bridge.runs AS r WHERE r.run_id = $1 AND l.run_no = r.run_no;
 
+-- name: mark_unread
+UPDATE agui_bridge.leases AS l SET unread_at = CASE WHEN $2::boolean THEN agui_bridge.now_ms() END
+FROM agui_bridge.runs AS r WHERE r.run_id = $1 AND l.run_no = r.run_no;
+
+-- name: is_unread
+SELECT l.unread_at IS NOT NULL AND l.read_at IS NULL AS unread
+FROM agui_bridge.leases AS l JOIN agui_bridge.runs AS r ON r.run_no = l.run_no WHERE r.run_id = $1;
+
 -- name: forget_leases
 DELETE FROM agui_bridge.leases AS l USING agui_bridge.runs AS r
 WHERE l.run_no IN (
         SELECT run_no FROM agui_bridge.leases
-        WHERE lease_expires_at < agui_bridge.now_ms() - $1::bigint ORDER BY run_no FOR UPDATE SKIP LOCKED
+        WHERE lease_expires_at IS NULL OR lease_expires_at < agui_bridge.now_ms() - $1::bigint
+        ORDER BY run_no FOR UPDATE SKIP LOCKED
     )
     AND r.run_no = l.run_no AND r.status NOT IN ('queued', 'running', 'cancelling');
 

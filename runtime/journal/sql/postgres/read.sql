@@ -24,7 +24,7 @@ ORDER BY r.run_no;
 SELECT r.*, l.lease_expires_at
 FROM agui_bridge.runs AS r LEFT JOIN agui_bridge.leases AS l ON l.run_no = r.run_no
 WHERE r.thread_id = $1 AND r.base + r.last_seq > $2 AND r.base < $3
-ORDER BY r.run_no;
+ORDER BY r.base, r.run_no;
 
 -- name: events_of_run
 SELECT

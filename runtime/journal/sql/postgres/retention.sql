@@ -79,7 +79,9 @@ SELECT agent_snapshot_checksum AS digest FROM agui_bridge.runs
 WHERE thread_id = ANY ($1::text[]) AND agent_snapshot_checksum IS NOT NULL
 UNION
 SELECT context_snapshot_checksum FROM agui_bridge.runs
-WHERE thread_id = ANY ($1::text[]) AND context_snapshot_checksum IS NOT NULL;
+WHERE thread_id = ANY ($1::text[]) AND context_snapshot_checksum IS NOT NULL
+UNION
+SELECT request_checksum FROM agui_bridge.runs WHERE thread_id = ANY ($1::text[]) AND request_checksum IS NOT NULL;
 
 -- name: named_artifacts
 SELECT DISTINCT digest FROM agui_bridge.artifacts WHERE digest = ANY ($1::text[]);
@@ -131,7 +133,7 @@ SELECT count(*) FROM gone;
 -- name: hold_contents
 SELECT pg_advisory_xact_lock($1);
 
--- Contents are named by the snapshots of runs that are kept, and by artifacts. Whatever names them from now on has to
+-- Contents are named by the snapshots and requests of runs that are kept, and by artifacts. Whatever names them from now on has to
 -- stand here, too.
 
 -- name: remove_contents
@@ -143,6 +145,8 @@ WITH gone AS (
             UNION ALL
             SELECT context_snapshot_checksum FROM agui_bridge.runs
             WHERE expired_at IS NULL AND context_snapshot_checksum = ANY ($1)
+            UNION ALL
+            SELECT request_checksum FROM agui_bridge.runs WHERE expired_at IS NULL AND request_checksum = ANY ($1)
             UNION ALL
             SELECT digest FROM agui_bridge.artifacts WHERE digest = ANY ($1)
         )

@@ -6,10 +6,10 @@ WITH clock AS MATERIALIZED (SELECT agui_bridge.now_ms() AS now),
 given AS (
     SELECT * FROM unnest(
         $1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[], $7::text[], $8::bigint[],
-        $9::bigint[], $10::text[], $11::bytea[], $12::bytea[]
+        $9::bigint[], $10::text[], $11::bytea[], $12::bytea[], $20::text[], $21::boolean[]
     ) AS g (
         place, run_id, fence, expected_seq, last_seq, changed, status, started_at, finished_at, final_message_id,
-        error, usage
+        error, usage, root_run_id, opens_tree
     )
 ),
 moved AS (
@@ -25,19 +25,44 @@ moved AS (
     FROM given AS g, clock
     WHERE r.run_id = g.run_id AND r.fence = g.fence AND r.last_seq = g.expected_seq
         AND r.status IN ('queued', 'running', 'cancelling')
-    RETURNING g.place, r.run_no, r.tenant_id, r.recorded_at
+    RETURNING g.place, r.run_no, r.tenant_id, r.recorded_at, g.expected_seq, g.last_seq, g.root_run_id, g.opens_tree
+),
+-- Whoever appends behind the opening of a tree has seen it committed: a tree that is not found here has no children.
+grown AS (
+    UPDATE agui_bridge.trees AS t SET last_seq = t.last_seq + its.count
+    FROM (
+        SELECT root_run_id, sum(last_seq - expected_seq)::bigint AS count FROM moved
+        GROUP BY root_run_id ORDER BY root_run_id
+    ) AS its
+    WHERE t.root_run_id = its.root_run_id
+    RETURNING t.root_run_id, t.last_seq - its.count AS before
+),
+opened AS (
+    INSERT INTO agui_bridge.trees (root_run_id, last_seq, tenant_id)
+    SELECT m.root_run_id, m.last_seq, m.tenant_id FROM moved AS m
+    WHERE m.opens_tree AND NOT EXISTS (SELECT 1 FROM grown WHERE grown.root_run_id = m.root_run_id)
+),
+placed AS (
+    SELECT m.*, coalesce(
+        grown.before + sum(m.last_seq - m.expected_seq) OVER (PARTITION BY m.root_run_id ORDER BY m.place)
+            - (m.last_seq - m.expected_seq),
+        m.expected_seq
+    )::bigint AS root_after
+    FROM moved AS m LEFT JOIN grown ON grown.root_run_id = m.root_run_id
 ),
 added AS (
     INSERT INTO agui_bridge.events (
         run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version,
         tenant_id
     )
-    SELECT m.run_no, e.seq, e.seq, e.event_type, e.occurred_at, m.recorded_at, e.payload, e.checksum, $13, m.tenant_id
+    SELECT
+        m.run_no, e.seq, m.root_after + e.seq - m.expected_seq, e.event_type, e.occurred_at, m.recorded_at, e.payload,
+        e.checksum, $13, m.tenant_id
     FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::bytea[], $19::bytea[])
         AS e (place, seq, event_type, occurred_at, payload, checksum)
-    JOIN moved AS m ON m.place = e.place
+    JOIN placed AS m ON m.place = e.place
 )
-SELECT place, recorded_at FROM moved;
+SELECT place, recorded_at, root_after FROM placed;
 
 -- name: hold_names
 WITH thread AS (
@@ -69,7 +94,20 @@ UNION ALL
 (
     SELECT 'active', r.*, l.lease_expires_at
     FROM agui_bridge.runs AS r LEFT JOIN agui_bridge.leases AS l ON l.run_no = r.run_no
-    WHERE r.thread_id = $1 AND r.status IN ('queued', 'running', 'cancelling')
+    WHERE r.thread_id = $1 AND r.status IN ('running', 'cancelling')
+)
+UNION ALL
+(
+    SELECT 'queued', r.*, l.lease_expires_at
+    FROM agui_bridge.runs AS r LEFT JOIN agui_bridge.leases AS l ON l.run_no = r.run_no
+    WHERE r.thread_id = $1 AND r.status = 'queued'
+    ORDER BY r.continues IS NULL, r.when_busy <> 'interrupt', r.run_no LIMIT 1
+)
+UNION ALL
+(
+    SELECT 'continued', r.*, l.lease_expires_at
+    FROM agui_bridge.runs AS r LEFT JOIN agui_bridge.leases AS l ON l.run_no = r.run_no
+    WHERE r.continues = $4
 )
 UNION ALL
 (
@@ -87,8 +125,9 @@ SELECT
     ) AS hidden,
     coalesce((
         SELECT r.base + r.last_seq FROM agui_bridge.runs AS r
-        WHERE r.thread_id = coalesce(s.thread_id, t.thread_id) ORDER BY r.run_no DESC LIMIT 1
-    ), 0) AS position
+        WHERE r.thread_id = coalesce(s.thread_id, t.thread_id) ORDER BY r.base DESC, r.last_seq DESC LIMIT 1
+    ), 0) AS position,
+    (SELECT count(*) FROM agui_bridge.runs AS r WHERE r.thread_id = t.thread_id AND r.status = 'queued') AS queued
 FROM agui_bridge.threads AS t
 LEFT JOIN agui_bridge.sessions AS s ON s.tenant_id = $2 AND s.owner_id = $3 AND s.session_id = $4
 WHERE t.thread_id = $1;
@@ -100,11 +139,11 @@ run AS (
         run_id, tenant_id, owner_id, thread_id, session_id, agent_id, client_run_id, input_digest, attempt, status,
         base, last_seq, fence, root_run_id, created_at, parent_run_id, executor_instance_id, started_at, finished_at,
         final_message_id, error, usage, agent_snapshot_checksum, context_snapshot_checksum, trace_id, began_at,
-        recorded_at
+        recorded_at, request_checksum, when_busy, continues
     )
     SELECT
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        $23, $24, $25, clock.now, clock.now
+        $23, $24, $25, clock.now, clock.now, $33, $34, $35
     FROM clock
     RETURNING run_no, tenant_id, executor_instance_id, fence
 ),
@@ -113,16 +152,21 @@ lease AS (
     SELECT run.run_no, run.tenant_id, run.executor_instance_id, run.fence, clock.now + $26::bigint FROM run, clock
     RETURNING lease_expires_at
 ),
+grown AS (
+    UPDATE agui_bridge.trees SET last_seq = last_seq + cardinality($29::bigint[])
+    WHERE root_run_id = $14 AND root_run_id <> $1
+    RETURNING last_seq - cardinality($29::bigint[]) AS before
+),
 added AS (
     INSERT INTO agui_bridge.events (
         run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version,
         tenant_id
     )
-    SELECT run.run_no, e.seq, e.seq, e.event_type, $27, clock.now, e.payload, e.checksum, $28, run.tenant_id
+    SELECT run.run_no, e.seq, coalesce((SELECT before FROM grown), 0) + e.seq, e.event_type, $27, clock.now, e.payload, e.checksum, $28, run.tenant_id
     FROM unnest($29::bigint[], $30::text[], $31::bytea[], $32::bytea[]) AS e (seq, event_type, payload, checksum)
     CROSS JOIN run CROSS JOIN clock
 )
-SELECT clock.now, lease.lease_expires_at FROM clock, lease;
+SELECT clock.now, lease.lease_expires_at, (SELECT before FROM grown) AS root_after FROM clock, lease;
 
 -- name: put_contents
 WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3))

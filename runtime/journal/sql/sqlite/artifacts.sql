@@ -15,7 +15,7 @@ SELECT * FROM artifacts WHERE thread_id = ? ORDER BY created_at, artifact_id;
 SELECT 1 FROM artifacts WHERE digest = ? LIMIT 1;
 
 -- name: content_slice
-SELECT substr(data, ? + 1, ?) AS piece FROM contents WHERE digest = ?;
+SELECT coalesce(substr(data, ? + 1, ?), x'') AS piece FROM contents WHERE digest = ?;
 
 -- name: add_secret
 INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING;

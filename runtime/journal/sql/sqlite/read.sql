@@ -7,12 +7,13 @@ SELECT * FROM runs WHERE run_id = ?;
 SELECT * FROM sessions WHERE tenant_id = ? AND owner_id = ? AND session_id = ?;
 
 -- name: active_runs
-SELECT * FROM runs INDEXED BY runs_active
-WHERE status IN ('queued', 'running', 'cancelling')
+SELECT * FROM runs INDEXED BY runs_active WHERE status IN ('running', 'cancelling')
+UNION ALL
+SELECT * FROM runs INDEXED BY runs_queued WHERE status = 'queued'
 ORDER BY run_no;
 
 -- name: runs_between
-SELECT * FROM runs WHERE thread_id = ? AND base + last_seq > ? AND base < ? ORDER BY run_no;
+SELECT * FROM runs WHERE thread_id = ? AND base + last_seq > ? AND base < ? ORDER BY base, run_no;
 
 -- name: events_of_run
 SELECT

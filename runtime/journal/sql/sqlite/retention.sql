@@ -65,7 +65,9 @@ SELECT digest FROM artifacts WHERE thread_id IN (SELECT value FROM json_each(:th
 -- name: snapshots_of_threads
 SELECT agent_snapshot_checksum AS digest FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads))
 UNION
-SELECT context_snapshot_checksum FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads));
+SELECT context_snapshot_checksum FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads))
+UNION
+SELECT request_checksum FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
 -- name: named_artifacts
 SELECT digest FROM artifacts WHERE digest IN (SELECT value FROM json_each(:digests));
@@ -99,7 +101,7 @@ DELETE FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads));
 -- name: remove_threads
 DELETE FROM threads WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
--- Contents are named by the snapshots of runs that are kept, and by artifacts. Whatever names them from now on has to
+-- Contents are named by the snapshots and requests of runs that are kept, and by artifacts. Whatever names them from now on has to
 -- stand here, too.
 
 -- name: remove_contents
@@ -108,6 +110,8 @@ DELETE FROM contents WHERE digest IN (SELECT value FROM json_each(:digests))
         SELECT agent_snapshot_checksum FROM runs WHERE expired_at IS NULL AND agent_snapshot_checksum IS NOT NULL
         UNION ALL
         SELECT context_snapshot_checksum FROM runs WHERE expired_at IS NULL AND context_snapshot_checksum IS NOT NULL
+        UNION ALL
+        SELECT request_checksum FROM runs WHERE expired_at IS NULL AND request_checksum IS NOT NULL
         UNION ALL
         SELECT digest FROM artifacts
     );

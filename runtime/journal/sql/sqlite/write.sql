@@ -12,10 +12,10 @@ ORDER BY attempt DESC LIMIT 1;
 SELECT * FROM runs WHERE thread_id = ? AND client_run_id = ? ORDER BY run_no DESC LIMIT 1;
 
 -- name: active_run_of_thread
-SELECT * FROM runs WHERE thread_id = ? AND status IN ('queued', 'running', 'cancelling');
+SELECT * FROM runs WHERE thread_id = ? AND status IN ('running', 'cancelling');
 
 -- name: thread_position
-SELECT base + last_seq FROM runs WHERE thread_id = ? ORDER BY run_no DESC LIMIT 1;
+SELECT base + last_seq FROM runs WHERE thread_id = ? ORDER BY base DESC, last_seq DESC LIMIT 1;
 
 -- name: add_thread
 INSERT INTO threads (thread_id, tenant_id, owner_id, created_at) VALUES (?, ?, ?, ?);
@@ -28,12 +28,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 INSERT INTO runs (
     run_id, tenant_id, owner_id, thread_id, session_id, agent_id, client_run_id, input_digest, attempt, status, base,
     last_seq, fence, root_run_id, created_at, parent_run_id, executor_instance_id, lease_expires_at, started_at,
-    finished_at, final_message_id, error, usage, agent_snapshot_checksum, context_snapshot_checksum, trace_id
+    finished_at, final_message_id, error, usage, agent_snapshot_checksum, context_snapshot_checksum, trace_id,
+    request_checksum, when_busy, continues
 ) VALUES (
     :run_id, :tenant_id, :owner_id, :thread_id, :session_id, :agent_id, :client_run_id, :input_digest, :attempt,
     :status, :base, :last_seq, :fence, :root_run_id, :created_at, :parent_run_id, :executor_instance_id,
     :lease_expires_at, :started_at, :finished_at, :final_message_id, :error, :usage, :agent_snapshot_checksum,
-    :context_snapshot_checksum, :trace_id
+    :context_snapshot_checksum, :trace_id, :request_checksum, :when_busy, :continues
 );
 
 -- name: append_event

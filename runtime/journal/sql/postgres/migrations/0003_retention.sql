@@ -31,8 +31,9 @@ CREATE TABLE agui_bridge.artifacts (
 CREATE INDEX artifacts_of_thread ON agui_bridge.artifacts (thread_id);
 CREATE INDEX artifacts_of_digest ON agui_bridge.artifacts (digest);
 
--- Keys that were made once for this store.
+-- Keys that were made once for this store; '-' says that no tenant owns them.
 CREATE TABLE agui_bridge.secrets (
     name text PRIMARY KEY,
-    value bytea NOT NULL
+    value bytea NOT NULL,
+    tenant_id text NOT NULL DEFAULT '-'
 );

@@ -27,8 +27,9 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_of_thread ON artifacts (thread_id);
 CREATE INDEX artifacts_of_digest ON artifacts (digest);
 
--- Keys that were made once for this store.
+-- Keys that were made once for this store; '-' says that no tenant owns them.
 CREATE TABLE secrets (
     name TEXT NOT NULL PRIMARY KEY,
-    value BLOB NOT NULL
+    value BLOB NOT NULL,
+    tenant_id TEXT NOT NULL DEFAULT '-'
 ) WITHOUT ROWID;
