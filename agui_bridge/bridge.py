@@ -21,7 +21,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agui_bridge.desk import Accepted, Desk, Manners, Told
+from agui_bridge.desk import Accepted, Desk, Manners, Told, WhenBusy
+from agui_bridge.encoders import Encoder, made
 from agui_bridge.intake import IntakePolicy
 from agui_bridge.links import KEY_BYTES, LinkOf, Signer
 from agui_bridge.run_input import RunInput, parse
@@ -100,6 +101,8 @@ class Bridge:
             ),
             leasing=Leasing(self.settings.lease_s, self.settings.lease_s / 3),
             disconnect_grace_s=self.settings.disconnect_grace_s,
+            perform_with=lambda agent: _performer(agent, self.settings),
+            recovers=self.settings.recovery == "continue",
             blobs=blobs_for(self.settings.artifacts, url if isinstance(url, str) else None, journal),
         )
         self._housekeeper = Housekeeper(
@@ -113,7 +116,8 @@ class Bridge:
         policy = IntakePolicy(self.settings.client_state, self.settings.accept_system_messages)
         cancel = self.settings.on_disconnect == "cancel"
         manners = Manners(legacy_subagents=self.settings.legacy_subagents)
-        self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel, manners=manners)
+        busy = WhenBusy(self.settings.on_busy, self.settings.queue_limit)
+        self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel, manners=manners, when_busy=busy)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -152,9 +156,9 @@ class Bridge:
             await self._housekeeper.stop()
             await self._supervisor.stop()
         finally:
-            for name, agent in self.agents.items():
-                model = self._supervisor.performers[name].model
-                if model is not agent.model and isinstance(model, Closable):
+            for performer in [*self._supervisor.performers.values(), *self._supervisor.nursery.unnamed]:
+                model = performer.model
+                if model is not performer.agent.model and isinstance(model, Closable):
                     await model.aclose()  # it was made here, from a name
 
     async def drain(self) -> None:
@@ -220,8 +224,10 @@ class Bridge:
             yield accepted.frames
             return
         try:
+            encode: Encoder | None = None
             while records := await accepted.cursor.next():
-                if frames := accepted.encode(records):
+                encode = encode or await made(accepted.encode)
+                if frames := encode(records):
                     yield frames
         finally:
             accepted.cursor.close()

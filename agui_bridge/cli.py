@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
@@ -24,6 +26,12 @@ from runtime.errors import AguiBridgeError, ConfigurationError
 from runtime.providers import named_models
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+FindAgents: TypeAlias = "Callable[[Settings], Agent | Sequence[Agent] | Mapping[str, Agent]]"
+"""Finds what is to be served, in whatever process."""
+
+if TYPE_CHECKING:
+    from agui_bridge.web.server import Server
 
 log = logging.getLogger("agui_bridge")
 
@@ -57,6 +65,7 @@ def _serving(command: F) -> F:
         click.option("--store", help="sqlite:///PATH, postgresql://… or memory:."),
         click.option("--host", help="The address to listen on."),
         click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one."),
+        click.option("--workers", type=click.IntRange(1), help="How many processes; more than one need PostgreSQL."),
     )
     for option in reversed(options):
         command = option(command)
@@ -72,22 +81,19 @@ def main() -> None:
 @main.command()
 @click.argument("target", metavar="[MODULE:AGENT]", required=False)
 @_serving
-def serve(target: str | None, model: str | None, store: str | None, host: str | None, port: int | None) -> None:
+def serve(target: str | None, **given: Any) -> None:
     """Serve the agent (or agents) that a module holds; without one, a plain assistant on --model."""
-    settings = _settings(model=model, store=store, host=host, port=port)
+    settings = _settings(**given)
     if target is None and settings.model is None:
         raise ConfigurationError("Say what to serve: a module with an agent (my_app:agent), or a --model.")
-    _serve(_load(target) if target is not None else _plain(settings.model), settings)
+    _serve(partial(_served, target), settings)
 
 
 @main.command()
 @_serving
-def demo(model: str | None, store: str | None, host: str | None, port: int | None) -> None:
+def demo(**given: Any) -> None:
     """Serve the demo agent: offline and deterministic unless --model says otherwise."""
-    from agui_bridge.demo import demo_agent
-
-    settings = _settings(model=model, store=store, host=host, port=port)
-    _serve(demo_agent(settings.model), settings, lambda url: click.echo(_HINT.format(url=url)))
+    _serve(_demo, _settings(**given), lambda url: click.echo(_HINT.format(url=url)))
 
 
 @main.command()
@@ -123,11 +129,51 @@ def doctor(store: str | None) -> None:
     sys.exit(1 if asyncio.run(report()) else 0)
 
 
-def _serve(
+def _serve(find: FindAgents, settings: Settings, on_listening: Callable[[str], None] | None = None) -> None:
+    if settings.workers > 1:
+        _serve_many(find, settings, on_listening)
+        return
+    server = _server(find(settings), settings, on_listening)
+    with suppress(KeyboardInterrupt):
+        _run(server.serve())
+
+
+def _serve_many(find: FindAgents, settings: Settings, on_listening: Callable[[str], None] | None) -> None:
+    from agui_bridge.web.server import bind, url_of
+    from agui_bridge.web.workers import Workers
+    from runtime.journal.open import is_postgres
+
+    if not is_postgres(settings.store):
+        raise ConfigurationError(
+            f"{settings.workers} workers need a store that processes share: give --store postgresql://…, or one worker."
+        )
+    find(settings)  # what is wrong with the agents is said once
+    sockets = bind(settings.host, settings.port)
+    told = (lambda: on_listening(url_of(sockets[0]))) if on_listening is not None else (lambda: None)
+    try:
+        Workers(settings.workers, partial(_work, find, settings), sockets, told).run()
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _work(find: FindAgents, settings: Settings, sockets: list[socket.socket], listens: Callable[[], None]) -> None:
+    """The life of one worker."""
+    server = _server(find(settings), settings, lambda url: listens(), is_worker=True)
+    try:
+        _run(server.serve(sockets))
+    except AguiBridgeError as error:
+        log.error("%s (%s)", error.message, error.code)  # noqa: TRY400  for the person at the keyboard
+        sys.exit(1)
+
+
+def _server(
     agents: Agent | Sequence[Agent] | Mapping[str, Agent],
     settings: Settings,
-    on_listening: Callable[[str], None] | None = None,
-) -> None:
+    on_listening: Callable[[str], None] | None,
+    *,
+    is_worker: bool = False,
+) -> Server:
     from agui_bridge.web.guard import is_loopback
     from agui_bridge.web.server import Server
 
@@ -138,14 +184,18 @@ def _serve(
     loopback = is_loopback(settings.host)
     if not loopback:
         log.warning("%s is reached from the network, and nobody is asked who they are", settings.host)
-    server = Server(
-        Bridge(agents, settings=settings, loopback=loopback),
-        settings.host,
-        settings.port,
-        on_listening=on_listening,
-    )
-    with suppress(KeyboardInterrupt):
-        _run(server.serve())
+    bridge = Bridge(agents, settings=settings, loopback=loopback)
+    return Server(bridge, settings.host, settings.port, on_listening=on_listening, is_worker=is_worker)
+
+
+def _served(target: str | None, settings: Settings) -> Agent | Sequence[Agent] | Mapping[str, Agent]:
+    return _load(target) if target is not None else _plain(settings.model)
+
+
+def _demo(settings: Settings) -> Agent:
+    from agui_bridge.demo import demo_agent
+
+    return demo_agent(settings.model)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agui_bridge.encoders import Encoder, Rendering, agui_encoder, plain_frames, reopening_encoder
+from agui_bridge.encoders import Encoder, Late, Rendering, agui_encoder, plain_frames, reopening_encoder
 from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile, resumes
 from agui_bridge.links import LinkOf
 from agui_bridge.prelude import Prelude, prelude
@@ -23,11 +23,13 @@ from agui_bridge.wire.versions import current
 from agui_bridge.wire.versions.before_1_0 import Before10
 from runtime import events as e
 from runtime.authority import Principal
-from runtime.errors import NotFound, RunConflict, ThreadBusy
-from runtime.journal import Busy, Conflict, KeyReused, Moved, Replay, Session, Started
+from runtime.beginning import messages_alone
+from runtime.errors import NotFound, RunConflict, ThreadBusy, ThreadQueueFull
+from runtime.journal import Busy, Conflict, KeyReused, Moved, Queued, QueueFull, Replay, Session, Started
+from runtime.journal.inbox import REJECT
 from runtime.journal.tail import Cursor
 from runtime.request import RunRequest
-from runtime.run import RUNNING, RunRecord
+from runtime.run import QUEUED, RUNNING, RunRecord
 from runtime.supervisor import Supervisor
 from runtime.thread import Thread
 
@@ -45,7 +47,14 @@ class Accepted:
 
     run: RunRecord
     cursor: Cursor
-    encode: Encoder
+    encode: Encoder | Late
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """The messages of a request that may wait for its thread."""
+
+    messages: list[e.Event]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,14 @@ class Manners:
         return Rendering(self.codec, shape, self.link_of)
 
 
+@dataclass(frozen=True, slots=True)
+class WhenBusy:
+    """What becomes of a new message on a busy thread (see `journal.inbox`), and how many may wait for one."""
+
+    policy: str = REJECT
+    queue_limit: int | None = None
+
+
 class Desk:
     """Accepts requests for runs. `cancel_when_unread`: what a reader that goes away for good means."""
 
@@ -83,7 +100,9 @@ class Desk:
         *,
         cancel_when_unread: bool,
         manners: Manners = Manners(),
+        when_busy: WhenBusy = WhenBusy(),
     ) -> None:
+        self._when_busy = when_busy
         self._supervisor = supervisor
         self._policy = policy
         self._cancel_when_unread = cancel_when_unread
@@ -92,7 +111,8 @@ class Desk:
     def telling(self, codec: Codec, link_of: LinkOf) -> Desk:
         """This desk for one page, which is told in this form, and of artifacts with these links."""
         manners = replace(self._manners, codec=codec, link_of=link_of)
-        return Desk(self._supervisor, self._policy, cancel_when_unread=self._cancel_when_unread, manners=manners)
+        cancel, busy = self._cancel_when_unread, self._when_busy
+        return Desk(self._supervisor, self._policy, cancel_when_unread=cancel, manners=manners, when_busy=busy)
 
     async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Told:
         """Begin the run that is asked for, or find it.
@@ -131,6 +151,11 @@ class Desk:
         if plan.follow and thread.last_run is not None:
             return await self._follow(run_input, await self._supervisor.run(principal, thread.last_run.run_id))
         request = _request(run_input, agent_id, principal, thread, plan, cancel_when_unread=self._cancel_when_unread)
+        return await self._begin(run_input, request, session, thread, plan)
+
+    async def _begin(
+        self, run_input: RunInput, request: RunRequest, session: Session | None, thread: Thread, plan: Plan
+    ) -> Accepted | None:
         match await self._supervisor.begin(request, session, thread):
             case Started(run):
                 opening = prelude(thread, run.run_id, run_input.messages, run_input.state)
@@ -139,18 +164,32 @@ class Desk:
                 return await self._existing(run_input, run)
             case Conflict(run):
                 raise RunConflict(details={"run_id": run.run_id})
+            case Queued(run):
+                return self._waiting(run_input, run)
+            case QueueFull(run):
+                raise ThreadQueueFull(details={"run_id": run.run_id})
             case Busy(run):
-                return await self._busy(run_input, run, plan)
+                waits = await self._busy(run_input, run, plan)
+                if isinstance(waits, Accepted | None):
+                    return waits
+                facts, busy = waits.messages, self._when_busy
+                asked = replace(request, facts=facts, when_busy=busy.policy, queue_limit=busy.queue_limit)
+                return await self._begin(run_input, asked, session, thread, plan)
             case Moved() | KeyReused():  # no request of AG-UI has an idempotency key
                 pass
         return None
 
-    async def _busy(self, run_input: RunInput, run: RunRecord, plan: Plan) -> Accepted | None:
+    async def _busy(self, run_input: RunInput, run: RunRecord, plan: Plan) -> Accepted | _Waits | None:
         """Another run has the thread: follow it, if nothing new was said; take its place, if nobody reads it; else
-        refuse. A run that was lost is closed first; one that is not at work here may be at work elsewhere."""
-        if not self._supervisor.is_at_work(run.run_id) and await self._supervisor.close_lost(run):
+        wait, where that is the policy and there are only new messages, or refuse. A run that was lost is closed first;
+        one that is not at work here may be at work elsewhere."""
+        is_waiting = run.status == QUEUED
+        if not (is_waiting or self._supervisor.is_at_work(run.run_id)) and await self._supervisor.close_lost(run):
             return None
-        if not self._supervisor.is_unread(run.run_id):
+        if is_waiting or not await self._supervisor.is_unread(run.run_id):
+            messages = messages_alone(plan.facts) if plan.call_model else None
+            if self._when_busy.policy != REJECT and messages is not None:
+                return _Waits(messages)
             raise ThreadBusy(details={"run_id": run.run_id})
         if not plan.call_model and not plan.facts:
             return await self._follow(run_input, run)
@@ -164,12 +203,28 @@ class Desk:
 
     async def _existing(self, run_input: RunInput, run: RunRecord) -> Accepted:
         """The stream of a run that began before, as this request would have been answered then."""
+        if run.status == QUEUED or not run.has_place:
+            return self._waiting(run_input, run)
         thread = await self._supervisor.thread_as_of(run)
         return self._accepted(run_input, run, prelude(thread, run.run_id, run_input.messages, run_input.state))
 
     def _accepted(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Accepted:
-        encode = agui_encoder(Projector(_echo(run_input), opening), rendering=self._manners.rendering(run_input))
-        return Accepted(run, self._supervisor.follow(run.run_id), encode)
+        return Accepted(run, self._supervisor.follow_tree(run.run_id), self._encoder(run_input, opening))
+
+    def _encoder(self, run_input: RunInput, opening: Prelude) -> Encoder:
+        return agui_encoder(Projector(_echo(run_input), opening), rendering=self._manners.rendering(run_input))
+
+    def _waiting(self, run_input: RunInput, run: RunRecord) -> Accepted:
+        """The stream of a run that waits for its thread; what it restates is found when it begins."""
+
+        async def make() -> Encoder:
+            begun = await self._supervisor.journal.find_run(run.run_id)
+            if begun is None or not begun.has_place:  # withdrawn, or taken in by another run
+                return self._encoder(run_input, Prelude())
+            thread = await self._supervisor.thread_as_of(begun)
+            return self._encoder(run_input, prelude(thread, run.run_id, run_input.messages, run_input.state))
+
+        return Accepted(run, self._supervisor.follow_tree(run.run_id), Late(make))
 
     # --- a page that comes back -----------------------------------------------------------------------------------
 
@@ -197,9 +252,10 @@ class Desk:
     async def _reopen(self, run_input: RunInput, run: RunRecord) -> Accepted:
         before = await self._supervisor.thread_before(run)
         await self._supervisor.answer_with(run, run_input.run_id)
-        reopening = Reopening(_echo(run_input), run, before, run_input.messages)
+        end = await self._supervisor.tree_end(run)
+        reopening = Reopening(_echo(run_input), run, before, run_input.messages, end)
         encode = reopening_encoder(reopening, self._manners.rendering(run_input))
-        return Accepted(run, self._supervisor.follow(run.run_id), encode)
+        return Accepted(run, self._supervisor.follow_tree(run.run_id), encode)
 
 
 def _echo(run_input: RunInput) -> Echo:

@@ -7,8 +7,9 @@ becomes only the last has it, so that a resume never lands within a group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import orjson
@@ -30,6 +31,19 @@ Encoder: TypeAlias = Callable[[Sequence[Record]], bytes]
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """An encoder that can be made only when the run has its first facts: what a run that waits for its thread restates
+    depends on how the thread stands then."""
+
+    make: Callable[[], Awaitable[Encoder]]
+
+
+async def made(encode: Encoder | Late) -> Encoder:
+    """The encoder itself, once there are facts."""
+    return await encode.make() if isinstance(encode, Late) else encode
+
+
+@dataclass(frozen=True, slots=True)
 class Rendering:
     """How one reader is told of AG-UI events: in which form, in the shape of which version, with which links."""
 
@@ -48,16 +62,23 @@ class Rendering:
 
 PLAIN: Final = Rendering()
 
+in_tree = attrgetter("root_seq")
+in_run = attrgetter("seq")
+"""How a child's own stream counts: by its own facts, not by those of its tree."""
 
-def agui_encoder(projector: Projector, after: int = 0, rendering: Rendering = PLAIN) -> Encoder:
-    """AG-UI events. Records up to `after` are folded silently: the reader has seen what they became."""
+
+def agui_encoder(
+    projector: Projector, after: int = 0, rendering: Rendering = PLAIN, place: Callable[[Record], int] = in_tree
+) -> Encoder:
+    """AG-UI events. Records up to `after` are folded silently: the reader has seen what they became. `place` is how
+    this stream counts."""
 
     def encode(records: Sequence[Record]) -> bytes:
         frames: list[bytes] = []
         for record in records:
-            events = projector.feed(record.event)
-            if record.seq > after:
-                frames += rendering.frames(events, record.root_seq)
+            events, number = projector.take(record), place(record)
+            if number > after:
+                frames += rendering.frames(events, number)
         return b"".join(frames)
 
     return encode

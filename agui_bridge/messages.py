@@ -33,6 +33,18 @@ def _messages(entry: Entry, thread: Thread, agent_name: AgentName) -> Iterator[J
     by: JsonObject = {"run_id": entry.run_id, "agent_id": agent_id, "agent_name": agent_name(agent_id)}
     yield _said(entry, by) if isinstance(entry, Said) else _turn(entry, by)
     yield from _results(entry.calls, by)
+    if isinstance(entry, Turn):
+        yield from _below(entry, thread, agent_name)
+
+
+def _below(turn: Turn, thread: Thread, agent_name: AgentName) -> Iterator[JsonObject]:
+    """What child runs said: shown, and seen by no model but their own."""
+    for run_id in turn.children:
+        below = thread.below[run_id]
+        for entry in below.entries:
+            if isinstance(entry, Turn):
+                for message in _messages(entry, below, agent_name):
+                    yield message | {"model_visible": False}
 
 
 def _said(said: Said, by: JsonObject) -> JsonObject:
@@ -51,7 +63,7 @@ def _said(said: Said, by: JsonObject) -> JsonObject:
 def _turn(turn: Turn, by: JsonObject) -> JsonObject:
     calls = {call.call_id: call for call in turn.calls}
     return {
-        "message_id": turn.id,
+        "message_id": turn.key,
         "role": "assistant",
         **by,
         "content": _text(turn),

@@ -6,16 +6,18 @@ of the agent or the thread since; only then is there anything to begin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agui_bridge.native_intake import NewMessage, request_digest, run_request
 from runtime.authority import Principal
-from runtime.errors import IdempotencyConflict, NotFound, ThreadBusy
-from runtime.journal import Busy, Conflict, Idempotency, KeyReused, Moved, Replay, Started
-from runtime.run import RunRecord
+from runtime.beginning import messages_alone
+from runtime.errors import IdempotencyConflict, NotFound, ThreadBusy, ThreadQueueFull
+from runtime.journal import Busy, Conflict, Idempotency, KeyReused, Moved, Queued, QueueFull, Replay, Started
+from runtime.journal.inbox import REJECT
+from runtime.run import QUEUED, RunRecord
 from runtime.sessions import owner_of
-from runtime.supervisor import Supervisor
+from runtime.supervisor import SUPERSEDED, Supervisor
 from runtime.system import Mint, mint_uuid7
 
 SETTLE_S: Final = 10.0
@@ -36,14 +38,15 @@ class Taken:
 class NativeDesk:
     """Takes messages for the sessions of one supervisor."""
 
-    def __init__(self, supervisor: Supervisor, *, mint: Mint = mint_uuid7) -> None:
+    def __init__(self, supervisor: Supervisor, *, queue_limit: int | None = None, mint: Mint = mint_uuid7) -> None:
         self._supervisor = supervisor
+        self._queue_limit = queue_limit
         self._mint = mint
 
     async def take(self, principal: Principal, session_id: str, message: NewMessage, key_digest: str) -> Taken:
         """Begin the run that answers `message`, or find it.
 
-        Raises NotFound (an agent, too), IdempotencyConflict, ThreadBusy, ShuttingDown, StoreError.
+        Raises NotFound (an agent, too), IdempotencyConflict, ThreadBusy, ThreadQueueFull, ShuttingDown, StoreError.
         """
         session = await self._supervisor.sessions.find(principal, session_id, "run")
         wanted = request_digest(session_id, message)
@@ -55,9 +58,13 @@ class NativeDesk:
         agent_id = message.agent_id or session.agent_id
         self.require_agent(agent_id)
         idempotency = Idempotency(key_digest, wanted, self._mint("msg"))
+        waits = False
         for _ in range(TRIES):
             thread = await self._supervisor.thread(session.thread_id)
             request = run_request(principal, session, thread, message, agent_id, idempotency)
+            if waits and (messages := messages_alone(request.facts)) is not None:
+                limit = self._queue_limit
+                request = replace(request, facts=messages, when_busy=message.busy, queue_limit=limit)
             match await self._supervisor.begin(request, session, thread):
                 case Started(run):
                     return Taken(idempotency.message_id, run)
@@ -65,8 +72,12 @@ class NativeDesk:
                     return Taken(message_id or idempotency.message_id, run)
                 case KeyReused(run):
                     raise IdempotencyConflict(details={"run_id": run.run_id})
+                case Queued(run):
+                    return Taken(idempotency.message_id, run)
+                case QueueFull(run):
+                    raise ThreadQueueFull(details={"run_id": run.run_id})
                 case Busy(run):
-                    await self._make_way(run)
+                    waits = await self._has_to_wait(run, message.busy)
                 case Conflict() | Moved():
                     pass
         raise ThreadBusy("The thread kept changing while it was read; try again.")
@@ -76,13 +87,15 @@ class NativeDesk:
         if agent_id not in self._supervisor.performers:
             raise NotFound(f"There is no agent {agent_id!r}.", details={"path": "/agent_id"})
 
-    async def _make_way(self, run: RunRecord) -> None:
-        """Another run has the thread. It makes way if nobody performs it any more, or nobody reads what a page asked
-        for. Raises ThreadBusy. Policies that let a message wait or join in have their place here."""
-        if not self._supervisor.is_at_work(run.run_id):
-            if not await self._supervisor.close_lost(run):
-                raise ThreadBusy(details={"run_id": run.run_id})
-        elif self._supervisor.is_unread(run.run_id):
-            await self._supervisor.cancel(run.run_id, "superseded", SETTLE_S)
-        else:
+    async def _has_to_wait(self, run: RunRecord, busy: str) -> bool:
+        """Another run has the thread. False if it made way: nobody performed it any more, or nobody reads what a page
+        asked for. Raises ThreadBusy for a message that is not to wait."""
+        if run.status != QUEUED:
+            if not self._supervisor.is_at_work(run.run_id) and await self._supervisor.close_lost(run):
+                return False
+            if await self._supervisor.is_unread(run.run_id):
+                await self._supervisor.cancel(run.run_id, SUPERSEDED, SETTLE_S)
+                return False
+        if busy == REJECT:
             raise ThreadBusy(details={"run_id": run.run_id})
+        return True

@@ -21,6 +21,7 @@ from runtime.errors import InvalidInput
 from runtime.items import Content
 from runtime.journal import Idempotency, Session
 from runtime.journal.catalogue import SessionChange
+from runtime.journal.inbox import BUSY_POLICIES, REJECT
 from runtime.request import RunRequest
 from runtime.thread import Thread
 
@@ -30,9 +31,6 @@ MAX_TITLE: Final = 200
 MAX_KEY: Final = 255
 """How many characters an idempotency key may have."""
 
-BUSY_POLICIES: Final = ("reject",)
-"""What may become of a message on a thread that is busy."""
-
 Members: TypeAlias = dict[str, Json]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -41,10 +39,12 @@ _KEY = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be answered. `agent_id` names an agent for this send only; None is the session's own."""
+    """A message to be answered. `agent_id` names an agent for this send only; None is the session's own. `busy` says
+    what becomes of it on a busy thread."""
 
     content: Content
     agent_id: str | None = None
+    busy: str = REJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class NewSession:
 def new_message(document: Json) -> NewMessage:
     """The message in a request's document. Raises InvalidInput."""
     members = _members(document, "content", "agent_id", "busy")
-    busy = members.get("busy", BUSY_POLICIES[0])
-    if busy not in BUSY_POLICIES:
+    busy = members.get("busy", REJECT)
+    if not isinstance(busy, str) or busy not in BUSY_POLICIES:
         raise _malformed("busy", " or ".join(f'"{policy}"' for policy in BUSY_POLICIES))
-    return NewMessage(_content(members), _id_or_none(members, "agent_id"))
+    return NewMessage(_content(members), _id_or_none(members, "agent_id"), busy)
 
 
 def new_session(document: Json) -> NewSession:
@@ -91,7 +91,7 @@ def key_digest(key: str | None) -> str:
 
 def request_digest(session_id: str, message: NewMessage) -> str:
     """SHA-256 of what makes two requests the same one: what the client asked, not what became of it."""
-    return digest([session_id, message.content, message.agent_id])
+    return digest([session_id, message.content, message.agent_id, *([message.busy] if message.busy != REJECT else [])])
 
 
 def run_request(

@@ -11,8 +11,9 @@ moves before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from agui_bridge.content import content_out
@@ -20,18 +21,21 @@ from agui_bridge.prelude import Prelude
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
     ROUND,
+    STEERED,
     activity_message_id,
     is_shown,
+    own_messages,
     reasoning_message_id,
     result_message_id,
     round_message_id,
     text_metadata,
-    turn_messages,
 )
 from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime import events as e
 from runtime.canonical import Json, JsonObject
+from runtime.entries import Turn
+from runtime.events import Record
 from runtime.items import WORKING
 from runtime.thread import ARTIFACT, Thread, artifact_content
 
@@ -72,7 +76,7 @@ class _Open:
 class Projector:
     """The projection of one run for one reader."""
 
-    def __init__(self, echo: Echo, prelude: Prelude | None = None) -> None:
+    def __init__(self, echo: Echo, prelude: Prelude | None = None, family: dict[str, Projector] | None = None) -> None:
         self._echo = echo
         self._prelude = prelude or Prelude()
         self._open = _Open()
@@ -83,17 +87,36 @@ class Projector:
         self._started: set[str] = set()
         self._committed: set[str] = set()
         self._turn: list[e.Event] = []
-        """What was said of this run's own messages, deltas left out."""
+        """What was said of this run's own messages: of the rounds that are complete their words, too, in one piece for
+        each part."""
+        self._words: list[e.MessageDelta | e.ReasoningDelta] = []
+        """The words of the round that is open."""
+        self._family: dict[str, Projector] = {} if family is None else family
+        """The projections of all runs of the tree, by run."""
+        self._children: dict[str, Child] = {}
+        self._open_children: dict[str, None] = {}
 
     def feed(self, event: e.Event | None) -> Sequence[AguiEvent]:
         """The AG-UI events that this fact becomes; none for what shows only in outcome and snapshots."""
         kind = type(event)
         handler = _HANDLERS.get(kind)
-        if handler is None or self._ended or (not self._begun and kind is not e.RunStarted):
+        if handler is None or self._ended:
             return ()
+        if not self._begun and kind is not e.RunStarted:
+            return self._withdrawn(event)
         if event is not None and kind in _OF_THE_TURN:
+            if kind is e.RoundCompleted:
+                self._turn += self._joined()
             self._turn.append(event)
         return handler(self, event)
+
+    def take(self, record: Record) -> Sequence[AguiEvent]:
+        """The AG-UI events that this record of the run, or of one below it, becomes."""
+        run_id = record.run_id
+        if not self._family:
+            self._family[run_id] = self  # the first record of a tree is its root's
+        projector = self._family.get(run_id)
+        return () if projector is None else projector.feed(record.event)
 
     def rebase(self, base: list[JsonObject]) -> None:
         """Every message before this run, as the page names them: known only later to one that comes back."""
@@ -112,6 +135,11 @@ class Projector:
         return [started, *self._prelude.events]
 
     def _run_completed(self, event: e.RunCompleted) -> list[AguiEvent]:
+        if event.absorbed_by is not None:
+            taken = agui.custom(STEERED, {"runId": event.absorbed_by})
+            return self._end(
+                taken, agui.run_finished(self._echo.thread_id, self._echo.run_id, outcome=agui.success(None))
+            )
         return self._finish(agui.success(event.pending_tool_call_ids), event.usage, event.result)
 
     def _run_cancelled(self, event: e.RunCancelled) -> list[AguiEvent]:
@@ -124,6 +152,12 @@ class Projector:
         said = "The server stopped before the run was finished."
         return self._break_off(agui.run_error(said, "run_interrupted", usage_out(event.usage)))
 
+    def _withdrawn(self, event: e.Event | None) -> Sequence[AguiEvent]:
+        """The whole stream of a run that ended while it waited for its thread; nothing for any other fact."""
+        if type(event) not in e.TERMINAL:
+            return ()
+        return [*self._run_started(e.RunStarted(0, "", "", "", [])), *_HANDLERS[type(event)](self, event)]
+
     def _finish(self, outcome: JsonObject, usage: list[JsonObject] | None, result: Json = None) -> list[AguiEvent]:
         echo, counts = self._echo, usage_out(usage)
         return self._end(agui.run_finished(echo.thread_id, echo.run_id, result=result, outcome=outcome, usage=counts))
@@ -135,15 +169,23 @@ class Projector:
 
     def _end(self, *terminal: AguiEvent) -> list[AguiEvent]:
         closing = self._close_all()
-        if self._started - self._committed:  # a stock client would run the handler of a cut call
-            own = {message["id"]: message for message in self._own_messages()}
-            base = [own.pop(message["id"], message) for message in self._prelude.base]  # an activity may be older
-            closing.append(agui.messages_snapshot([*base, *own.values()]))
+        if self._has_cut_calls():  # a stock client would run the handler of a cut call
+            closing.append(self._snapshot())
         self._ended = True
         return [*closing, *terminal]
 
+    def _snapshot(self) -> AguiEvent:
+        own = {message["id"]: message for message in self._own_messages()}
+        base = [own.pop(message["id"], message) for message in self._prelude.base]  # an activity may be older
+        return agui.messages_snapshot([*base, *own.values()])
+
+    def _has_cut_calls(self) -> bool:
+        cut = bool(self._started - self._committed)
+        return cut or any(child._has_cut_calls() for child in self._children.values())
+
     def _close_all(self) -> list[AguiEvent]:
-        out = self._close_text(None)
+        out = [event for child in list(self._open_children) for event in self._close_child(child, *_CHILD_LOST)]
+        out += self._close_text(None)
         for part in list(self._open.reasoning):
             out += self._close_reasoning(part, None)
         out += [agui.tool_call_end(call) for call in self._open.calls]
@@ -152,9 +194,19 @@ class Projector:
 
     def _own_messages(self) -> list[JsonObject]:
         thread = Thread("")
+        self._tell(thread)
+        return list(own_messages(thread, ""))
+
+    def _tell(self, thread: Thread) -> None:
+        """Fold what was said into an empty thread, and what the children said into those below it."""
         for seq, event in enumerate(self._turn, 1):
             thread.apply("", 0, seq, event)
-        return list(turn_messages(thread.turn)) if thread.turn else []
+        for entry in thread.entries:
+            if isinstance(entry, Turn):
+                entry.parts.sort(key=attrgetter("index"))  # a round's words are told behind its calls
+        for run_id, child in self._children.items():
+            if run_id in thread.below:
+                child._tell(thread.below[run_id])
 
     # --- a round --------------------------------------------------------------------------------------------------
 
@@ -176,7 +228,17 @@ class Projector:
 
     # --- text -----------------------------------------------------------------------------------------------------
 
+    def _joined(self) -> Iterator[e.Event]:
+        """The words of the round, which is complete."""
+        words, self._words = self._words, []
+        by_part: dict[str, list[e.MessageDelta | e.ReasoningDelta]] = {}
+        for word in words:
+            by_part.setdefault(word.part_id, []).append(word)
+        for said in by_part.values():
+            yield replace(said[0], delta="".join(word.delta for word in said))
+
     def _message_delta(self, event: e.MessageDelta) -> Sequence[AguiEvent]:
+        self._words.append(event)
         id_ = self._open.text
         if id_ is not None:
             return (agui.text_message_content(id_, event.delta),) if event.delta else ()
@@ -184,6 +246,12 @@ class Projector:
             return ()
         id_ = self._open.text = self._round_message(event.message_id)
         return (agui.text_message_start(id_, role="assistant"), agui.text_message_content(id_, event.delta))
+
+    def _message_completed(self, event: e.MessageCompleted) -> list[AguiEvent]:
+        steers = event.role == "user" and event.runtime_role is None
+        if not steers or not any(isinstance(told, e.MessageStarted) for told in self._turn):
+            return []
+        return [self._snapshot()]  # who reads this did not say it, or holds it at another place
 
     def _round_message(self, message_id: str) -> str:
         id_ = round_message_id(message_id, self._round)
@@ -197,6 +265,7 @@ class Projector:
     # --- reasoning ------------------------------------------------------------------------------------------------
 
     def _reasoning_delta(self, event: e.ReasoningDelta) -> Sequence[AguiEvent]:
+        self._words.append(event)
         if not event.delta:
             return ()
         id_ = reasoning_message_id(event.message_id, event.part_id)
@@ -257,22 +326,115 @@ class Projector:
     def _state_delta(self, event: e.StateDelta) -> list[AguiEvent]:
         return [agui.state_delta(event.delta)]
 
+    # --- children -------------------------------------------------------------------------------------------------
+
+    @property
+    def _owner(self) -> str | None:
+        """The child run whose projection this is."""
+        return None
+
+    def _child_started(self, event: e.ChildStarted) -> list[AguiEvent]:
+        run_id = event.run_id
+        if run_id in self._family:
+            return []
+        child = self._children[run_id] = Child(run_id, self._family)
+        self._family[run_id] = child
+        self._open_children[run_id] = None
+        return [
+            agui.subagent_started(
+                run_id,
+                event.agent_name,
+                description=event.description,
+                parent_subagent_run_id=self._owner,
+                parent_tool_call_id=event.tool_call_id if event.tool_call_id in self._started else None,
+            )
+        ]
+
+    def _child_completed(self, event: e.ChildCompleted) -> list[AguiEvent]:
+        if event.run_id not in self._open_children:
+            return []
+        del self._open_children[event.run_id]
+        closing = self._children[event.run_id].close()
+        return [*closing, agui.subagent_finished(event.run_id, result=event.result)]
+
+    def _child_failed(self, event: e.ChildFailed) -> list[AguiEvent]:
+        error = event.error
+        return self._close_child(event.run_id, error.get("message") or "It failed.", error.get("code"))
+
+    def _child_cancelled(self, event: e.ChildCancelled) -> list[AguiEvent]:
+        return self._close_child(event.run_id, "It was stopped.", "run_cancelled")
+
+    def _child_interrupted(self, event: e.ChildInterrupted) -> list[AguiEvent]:
+        return self._close_child(event.run_id, *_CHILD_LOST)
+
+    def _close_child(self, run_id: str, message: str, code: str | None) -> list[AguiEvent]:
+        if run_id not in self._open_children:
+            return []
+        del self._open_children[run_id]
+        return [*self._children[run_id].close(), agui.subagent_error(run_id, message, code)]
+
     # --- beside the messages --------------------------------------------------------------------------------------
 
     def _activity_snapshot(self, event: e.ActivitySnapshot) -> list[AguiEvent]:
-        return [agui.activity_snapshot(activity_message_id(event.activity_id), event.activity_type, event.content)]
+        return [agui.activity_snapshot(self._activity(event.activity_id), event.activity_type, event.content)]
 
     def _activity_delta(self, event: e.ActivityDelta) -> list[AguiEvent]:
-        return [agui.activity_delta(activity_message_id(event.activity_id), event.activity_type, event.delta)]
+        return [agui.activity_delta(self._activity(event.activity_id), event.activity_type, event.delta)]
 
     def _artifact_created(self, event: e.ArtifactCreated) -> list[AguiEvent]:
-        return [agui.activity_snapshot(activity_message_id(event.id), ARTIFACT, artifact_content(event))]
+        return [agui.activity_snapshot(self._activity(event.id), ARTIFACT, artifact_content(event))]
+
+    def _activity(self, activity_id: str) -> str:
+        return activity_message_id(activity_id, self._owner)
 
     def _custom(self, event: e.Custom) -> list[AguiEvent]:
         return [agui.custom(event.name, event.value)]
 
     def _nothing(self, event: e.Event) -> Sequence[AguiEvent]:
         return ()
+
+
+class Child(Projector):
+    """The projection of a child run within its root's stream: everything that it says is marked as its own.
+
+    It has no beginning and no end of its own; those are its parent's to tell. Its state is that of its own thread, and
+    not the page's.
+    """
+
+    def __init__(self, run_id: str, family: dict[str, Projector]) -> None:
+        super().__init__(Echo("", run_id), family=family)
+        self._run_id = run_id
+
+    @property
+    def _owner(self) -> str | None:
+        return self._run_id
+
+    def feed(self, event: e.Event | None) -> Sequence[AguiEvent]:
+        """See `Projector.feed`."""
+        kind = type(event)
+        if kind is e.RunStarted:
+            self._begun = True
+            return ()
+        if kind in e.TERMINAL:
+            return self.close()
+        if kind in _OF_THE_STATE:
+            return ()
+        return self._marked(super().feed(event))
+
+    def close(self) -> list[AguiEvent]:
+        """Close what is open: nothing more comes."""
+        if self._ended:
+            return []
+        self._ended = True
+        return self._marked(self._close_all())
+
+    def _marked(self, events: Sequence[AguiEvent]) -> list[AguiEvent]:
+        return [event if "subagentRunId" in event else agui.attributed(event, self._run_id) for event in events]
+
+
+_CHILD_LOST: Final = ("The server stopped before it was finished.", "run_interrupted")
+
+_OF_THE_STATE = frozenset({e.StateSnapshot, e.StateDelta})
 
 
 def usage_out(usage: list[JsonObject] | None) -> list[JsonObject] | None:
@@ -292,7 +454,7 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.RoundCompleted: Projector._round_completed,
     e.MessageStarted: Projector._nothing,
     e.MessageDelta: Projector._message_delta,
-    e.MessageCompleted: Projector._nothing,
+    e.MessageCompleted: Projector._message_completed,
     e.ReasoningStarted: Projector._nothing,
     e.ReasoningDelta: Projector._reasoning_delta,
     e.ReasoningCompleted: Projector._reasoning_completed,
@@ -306,6 +468,11 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.ActivityDelta: Projector._activity_delta,
     e.ArtifactCreated: Projector._artifact_created,
     e.Custom: Projector._custom,
+    e.ChildStarted: Projector._child_started,
+    e.ChildCompleted: Projector._child_completed,
+    e.ChildFailed: Projector._child_failed,
+    e.ChildCancelled: Projector._child_cancelled,
+    e.ChildInterrupted: Projector._child_interrupted,
 }
 
 _OF_THE_TURN = frozenset(
@@ -321,6 +488,7 @@ _OF_THE_TURN = frozenset(
         e.ActivitySnapshot,
         e.ActivityDelta,
         e.ArtifactCreated,
+        e.ChildStarted,
         e.MessageCompleted,
     }
 )

@@ -16,11 +16,11 @@ from typing import Final, Literal, NamedTuple
 from agui_bridge.prelude import restated
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.shapes import PROTOCOL_VERSION
-from agui_bridge.transcript import transcript, turn_messages
+from agui_bridge.transcript import own_messages, transcript
 from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
-from runtime.events import Record
+from runtime.events import ChildStarted, Record
 from runtime.run import RunRecord
 from runtime.thread import Thread
 
@@ -29,6 +29,7 @@ THOUGHT: Final = "thought"
 CALL: Final = "call"
 SPAN: Final = "span"
 STEP: Final = "step"
+SUBAGENT: Final = "subagent"
 
 
 class _Change(NamedTuple):
@@ -40,6 +41,9 @@ class _Change(NamedTuple):
 
 
 _CHANGES: Final[dict[str, _Change]] = {
+    "SUBAGENT_STARTED": _Change(SUBAGENT, "subagentRunId", "begin"),
+    "SUBAGENT_FINISHED": _Change(SUBAGENT, "subagentRunId", "end"),
+    "SUBAGENT_ERROR": _Change(SUBAGENT, "subagentRunId", "end"),
     "STEP_STARTED": _Change(STEP, "stepName", "begin"),
     "STEP_FINISHED": _Change(STEP, "stepName", "end"),
     "TEXT_MESSAGE_START": _Change(TEXT, "messageId", "begin"),
@@ -86,7 +90,7 @@ class OpenItems:
             change = _CHANGES.get(event["type"])
             if change is None:
                 continue
-            key = (change.kind, event[change.member])
+            key = (change.kind, _id_of(change, event))
             if change.act == "write":
                 self._open[key].pieces.append(event["delta"])
             elif change.act == "end":
@@ -95,8 +99,9 @@ class OpenItems:
                 self._begin(key, event)
 
     def _begin(self, key: tuple[str, str], event: AguiEvent) -> None:
-        if key[0] == STEP:
-            self._texts.clear()  # no text goes on in another round
+        owner = event.get("subagentRunId")
+        if key[0] == STEP:  # no text goes on in another round
+            self._texts = {at: text for at, text in self._texts.items() if text.begun.get("subagentRunId") != owner}
         item = self._open[key] = self._texts.get(key) or _Item(event)
         if key[0] == TEXT:
             self._texts[key] = item
@@ -115,15 +120,26 @@ class OpenItems:
         return events
 
 
+def _id_of(change: _Change, event: AguiEvent) -> str:
+    """What names the item among all of its kind: steps have the same names in every run of a tree."""
+    id_ = event[change.member]
+    return id_ if change.kind != STEP else f"{event.get('subagentRunId', '')}/{id_}"
+
+
 class Reopening:
     """The way back of one reader into a run that is at work.
 
-    `run` is its record when the reader came: up to its `last_seq` everything is restated. `before` is a fold of its
+    `run` is its record when the reader came, and `end` where its tree ended then: up to there everything is restated,
+    which is a `root_seq`. `before` is a fold of its
     own of the thread before the run, which is driven on here; `messages` are what the page shows.
     """
 
-    def __init__(self, echo: Echo, run: RunRecord, before: Thread, messages: list[JsonObject]) -> None:
+    def __init__(
+        self, echo: Echo, run: RunRecord, before: Thread, messages: list[JsonObject], end: int | None = None
+    ) -> None:
         self._run = run
+        self._end = run.last_seq if end is None else end
+        self._below: dict[str, Thread] = {}
         self._thread = before
         self._messages = messages
         self._projector = Projector(echo)
@@ -131,24 +147,34 @@ class Reopening:
         self._caught_up = False
 
     def feed(self, record: Record) -> Sequence[AguiEvent]:
-        """The AG-UI events that this record of the run, which are given in order from the first, becomes."""
-        events = self._projector.feed(record.event)
+        """The AG-UI events that this record becomes; those of the run and all below it are given in order from the
+        first."""
+        events = self._projector.take(record)
         if self._caught_up:
             return events
-        self._thread.apply(record.run_id, self._run.base, record.seq, record.event)
+        self._fold(record)
         self._open.take(events)
         out = [event for event in events if event["type"] == "RUN_STARTED"]
-        if record.seq >= self._run.last_seq:
+        if record.root_seq >= self._end:
             self._caught_up = True
             out += self._restated()
         return out
+
+    def _fold(self, record: Record) -> None:
+        own = record.run_id == self._run.run_id
+        thread = self._thread if own else self._below.get(record.run_id)
+        if thread is None:
+            return
+        thread.apply(record.run_id, self._run.base if own else 0, record.seq, record.event)
+        if isinstance(record.event, ChildStarted) and (below := thread.below.get(record.event.run_id)) is not None:
+            self._below[record.event.run_id] = below
 
     def _restated(self) -> list[AguiEvent]:
         thread, run_id = self._thread, self._run.run_id
         own: list[JsonObject] = []
         if thread.turn is not None and thread.turn.run_id == run_id:
             shown = {message["id"] for message in self._messages}
-            own = _finished(list(turn_messages(thread.turn, self._open.ids(CALL))), self._open, shown)
+            own = _finished(list(own_messages(thread, run_id, self._open.ids(CALL))), self._open, shown)
         opening = restated(transcript(thread, without_run=run_id), self._messages, own)
         self._projector.rebase(opening.base)
         return [*opening.events, agui.state_snapshot(thread.state), *self._open.begun_anew()]

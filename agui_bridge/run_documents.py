@@ -112,7 +112,7 @@ def rounds_document(
                 "provider": started.provider,
                 "request": started.request,
                 "asked": asked[number],
-                "answered": _answered(number, completed.get(number), turn),
+                "answered": _answered(number, completed.get(number), turn.stretch_of(number) if turn else None),
             }
             for number, started in begun.items()
         ],

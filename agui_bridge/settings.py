@@ -54,6 +54,12 @@ class Settings(BaseSettings):
     on_disconnect: Literal["cancel", "continue"] = Field(
         "cancel", description="What becomes of a run that nobody reads any more."
     )
+    on_busy: Literal["reject", "enqueue", "interrupt", "steer"] = Field(
+        "reject",
+        description="What becomes of a new message of a page while a run is at work on its thread: it is refused, it "
+        "waits, the run is stopped for it, or the run takes it in between two of its rounds.",
+    )
+    queue_limit: int = Field(16, ge=1, description="How many messages may wait for one thread.")
     disconnect_grace_s: float = Field(
         10, ge=0, description="How long nobody may read a run before it is cancelled, in seconds."
     )
@@ -61,7 +67,18 @@ class Settings(BaseSettings):
     lease_s: float = Field(
         15, gt=0, description="How long a process may give no sign of life before others close its runs, in seconds."
     )
-    drain_s: float = Field(5, ge=0, description="How long running runs may finish at shutdown, in seconds.")
+    drain_s: float = Field(
+        5,
+        ge=0,
+        description="How long running runs may take at shutdown to finish, or to come to where another process goes on "
+        "with them, in seconds.",
+    )
+    recovery: Literal["off", "continue"] = Field(
+        "off",
+        description="What becomes of a run whose process was lost: with `continue` another run goes on from what it "
+        "had committed, once.",
+    )
+    workers: int = Field(1, ge=1, description="How many processes `serve` starts; more than one need PostgreSQL.")
     client_state: Literal["replace", "merge", "ignore"] = Field(
         "replace", description="What a state that the client sends does to the thread's."
     )

@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from agui_bridge.content import content_out
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
-from runtime.entries import LATE_ANSWER, Activity, Call, Entry, Said, Turn
+from runtime.entries import LATE_ANSWER, Activity, Call, Child, Entry, Said, Turn
 from runtime.items import WORKING
 from runtime.parts import REASONING, TOOL_CALL, Part
 from runtime.thread import Thread
 
 ROLE = "agui-bridge:role"
 ROUND = "agui-bridge:round"
+STEERED = "agui-bridge:steered"
+"""Says that a run's messages were taken in by another one, which answers them."""
+OWNER = "subagentRunId"
+"""The member of a message that names the child run which said it."""
 
 
 def round_message_id(message_id: str, round_: int) -> str:
@@ -42,9 +46,9 @@ def result_message_id(tool_call_id: str) -> str:
     return f"result-{tool_call_id}"
 
 
-def activity_message_id(activity_id: str) -> str:
-    """The id of the AG-UI message that shows an activity."""
-    return f"activity-{activity_id}"
+def activity_message_id(activity_id: str, child_run_id: str | None = None) -> str:
+    """The id of the AG-UI message that shows an activity; those of a child run are shown among its parent's."""
+    return f"activity-{activity_id}" if child_run_id is None else f"activity-{child_run_id}-{activity_id}"
 
 
 def text_metadata(role: str, round_: int) -> JsonObject:
@@ -77,7 +81,19 @@ class Line:
 
 def transcript(thread: Thread, without_run: str | None = None) -> list[Line]:
     """All messages of the branch, in the order in which a page holds them; the turn of `without_run` is left out."""
-    return lines_of(entry for entry in thread.entries if isinstance(entry, Said) or entry.run_id != without_run)
+    return lines_of(entry for entry in thread.entries if entry.run_id != without_run or not _is_of_the_run(entry))
+
+
+def own_messages(thread: Thread, run_id: str, open_calls: Collection[str] = ()) -> Iterator[JsonObject]:
+    """The messages of one run, and what steered it in between. `open_calls` as in `turn_messages`."""
+    for entry in thread.entries:
+        if entry.run_id == run_id and _is_of_the_run(entry):
+            yield from _said(entry) if isinstance(entry, Said) else turn_messages(entry, open_calls)
+
+
+def _is_of_the_run(entry: Entry) -> bool:
+    """Whether the entry came while its run was at work, and not with its request."""
+    return entry.steers if isinstance(entry, Said) else True
 
 
 def lines_of(entries: Iterable[Entry]) -> list[Line]:
@@ -118,7 +134,8 @@ def _round(turn: Turn, number: int, parts: list[Part], open_calls: Collection[st
     calls = {call.call_id: call for call in turn.rounds[number].calls if call.name}
     is_open = any(part.tool_call_id in open_calls for part in parts)
     shown = not calls and not is_open and all(part.kind in (REASONING, TOOL_CALL) for part in parts)  # taken back
-    behind = [activity for activity in turn.activities.values() if activity.round == number]
+    behind: list[Activity | Child] = [each for each in turn.activities.values() if each.round == number]
+    behind += [child for child in turn.children.values() if child.round == number]
     for part in parts:
         if part.kind == REASONING:
             if part.text:  # redacted reasoning is kept for its provider and shown to nobody
@@ -127,7 +144,27 @@ def _round(turn: Turn, number: int, parts: list[Part], open_calls: Collection[st
             shown = True
             yield _assistant(turn, number, parts, calls)
             yield from _results(calls.values())
-    yield from map(_activity, behind)  # a page puts results right behind their calls, and activities at its end
+    # A page puts results right behind their calls; activities, and what children say, at its end.
+    for each in sorted(behind, key=lambda each: each.place):
+        if isinstance(each, Activity):
+            yield _activity(each)
+        else:
+            yield from _child_messages(each, open_calls)
+
+
+def _child_messages(child: Child, open_calls: Collection[str]) -> Iterator[JsonObject]:
+    """What a child run has said: shown to the page as its own, and never to the parent's model. What children said side
+    by side stands child by child."""
+    if child.thread.turn is None:
+        return
+    for message in turn_messages(child.thread.turn, open_calls):
+        if OWNER in message:
+            yield message
+        elif message["role"] == "activity":
+            id_ = message["id"].removeprefix(activity_message_id(""))
+            yield {**message, "id": activity_message_id(id_, child.run_id), OWNER: child.run_id}
+        else:
+            yield {**message, OWNER: child.run_id}
 
 
 def _reasoning(turn: Turn, part: Part) -> JsonObject:

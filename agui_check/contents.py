@@ -42,6 +42,7 @@ class Contents:
         self._calls: dict[str, str] = {}
         self._arguments: dict[str, str] = {}
         self._answered: set[str] = set()
+        self._taken_back: set[str] = set()
         self._said: dict[str, None] = {}
         self._snapshot: dict[str, None] | None = None
 
@@ -65,7 +66,7 @@ class Contents:
             self._versions.add(version)
             if len(self._versions) > 1:
                 yield Finding("R-157", f"The stream declares the versions {', '.join(sorted(self._versions))}.")
-        if self._answers_a_request and event["threadId"] != self._asked.get("threadId"):
+        if event["threadId"] != self._asked.get("threadId", event["threadId"]):
             yield Finding("R-051", f"RUN_STARTED names the thread {shown(event['threadId'])}, another one was asked.")
         parent = event.get("parentRunId")
         if self._answers_a_request and parent is not None and parent != self._asked.get("parentRunId"):
@@ -74,7 +75,7 @@ class Contents:
     def _finished(self, event: JsonObject) -> Iterator[Finding]:
         if self._run[0] is not None and (event["runId"], event["threadId"]) != self._run:
             yield Finding("R-051", "RUN_FINISHED names another run or thread than RUN_STARTED.")
-        elif self._answers_a_request and event["threadId"] != self._asked.get("threadId"):
+        elif event["threadId"] != self._asked.get("threadId", event["threadId"]):
             yield Finding("R-051", f"RUN_FINISHED names the thread {shown(event['threadId'])}, another one was asked.")
         outcome = as_object(event.get("outcome")) or {"type": "success"}
         kind = outcome.get("type")
@@ -94,14 +95,16 @@ class Contents:
 
     def _pending(self, outcome: JsonObject) -> Iterator[Finding]:
         left = [id_ for id_ in self._calls if id_ not in self._answered]
-        ours = [id_ for id_ in left if self._answers_a_request and self._calls[id_] not in self._frontend]
+        kept = [id_ for id_ in left if id_ not in self._taken_back]
+        ours = [id_ for id_ in kept if self._answers_a_request and self._calls[id_] not in self._frontend]
         if ours:
             yield Finding("R-108", f"The server's own call {ours[0]} ({self._calls[ours[0]]}) has no result.")
         listed = outcome.get("pendingToolCallIds")
-        if listed is None and left:
-            yield Finding("R-107", f"The run leaves {', '.join(left)} and lists no pendingToolCallIds.", remark=True)
-        elif listed is not None and listed != left:
-            yield Finding("R-107", f"pendingToolCallIds are {shown(listed)}, left without an answer are {shown(left)}.")
+        if listed is None and kept:
+            yield Finding("R-107", f"The run leaves {', '.join(kept)} and lists no pendingToolCallIds.", remark=True)
+        elif (listed or []) != left:
+            message = f"pendingToolCallIds are {shown(listed)}, left without an answer are {shown(left)}."
+            yield Finding("R-107", message, departure=(listed or []) == kept)
 
     def _interrupts(self, interrupts: list[JsonObject]) -> Iterator[Finding]:
         ids = [interrupt.get("id") for interrupt in interrupts]
@@ -164,6 +167,8 @@ class Contents:
         if len(set(ids)) < len(ids):
             yield Finding("R-086", "A messages snapshot has two messages of one id.")
         self._snapshot = dict.fromkeys(ids)
+        held = {call.get("id") for message in event["messages"] for call in as_objects(message.get("toolCalls"))}
+        self._taken_back |= {id_ for id_ in self._calls if id_ not in held}
         for message in event["messages"]:
             if message.get("role") == "activity":
                 self._activities[message["id"]] = copy.deepcopy(message.get("content"))

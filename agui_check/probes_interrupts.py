@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -12,6 +13,9 @@ from agui_check.target import Exchange
 
 _TOOL: Final = "send_email"
 _MAIL: Final = {"to": "ada@example.org", "subject": "Hello", "body": "How are you?"}
+_REFUSED: Final = re.compile(
+    r"declin|denied|deny|reject|refus|cancel|abandon|not (?:approved|run|answered|sent)|error", re.I
+)
 _NONE: Final = "the server's agent has no tool that asks for approval, or it does not interrupt"
 
 
@@ -58,6 +62,11 @@ def _with_interrupts(number: int, *requirements: str) -> Callable[[Callable[...,
             if len(interrupts) != number:
                 if interrupts:
                     i.fault("R-161", f"{number} gated calls lead to {len(interrupts)} interrupts.", remark=True)
+                asks = [each["name"] for each in exchange.of("CUSTOM") if "interrupt" in each["name"].lower()]
+                if asks and exchange.outcome == "success":
+                    i.fault(
+                        "R-160", f"A run that stops to ask ends as success, and CUSTOM {asks[0]} says why it stopped."
+                    )
                 i.skip(_NONE, *requirements, "R-160", "R-161", "R-162", "R-163", "R-164", "R-175")
                 return
             i.expect("R-201", not _done(exchange), "A gated call is answered before anybody approved it.")
@@ -70,8 +79,8 @@ def _with_interrupts(number: int, *requirements: str) -> Callable[[Callable[...,
 
 
 def _done(exchange: Exchange) -> list[JsonObject]:
-    """The results of calls that were executed: those that the gate refused say so."""
-    return [each for each in exchange.of("TOOL_CALL_RESULT") if "declined" not in str(each.get("content")).lower()]
+    """The results of calls that were executed, as far as words tell: those that were refused say so."""
+    return [each for each in exchange.of("TOOL_CALL_RESULT") if _REFUSED.search(str(each.get("content"))) is None]
 
 
 @_with_interrupts(1, "R-164", "R-165", "R-170")

@@ -13,6 +13,10 @@ from agui_check.schema import errors_of
 from agui_check.target import Exchange
 
 _PICK = tool("agui_check_pick")
+_TRIES: Final = 10
+_PAUSE_S: Final = 0.3
+"""How often, and after which pause, a thread is asked again whose server may not yet know that its client left."""
+
 _NO_TOOL = "the server's agent has no tool by that name"
 
 
@@ -128,8 +132,10 @@ async def every_call_of_the_server_gets_a_result(i: Inquiry) -> None:
     fails = await i.script({"tool_calls": [call("failing_tool")]}, {"text": "There"})
     for exchange, number in ((both, 2), (fails, 1)):
         got = len(exchange.of("TOOL_CALL_RESULT"))
-        i.expect("R-108", got == number, f"{number} calls get {got} results.")
-        i.expect("R-108", exchange.outcome == "success", f"A call of the server ends its run as {exchange.outcome}.")
+        if exchange.outcome == "error":
+            i.fault("R-108", "A tool that fails ends its run as RUN_ERROR, which is legal.", remark=True)
+        else:
+            i.expect("R-108", got == number, f"{number} calls of the server's tools get {got} results.")
     wrong = await i.script({"tool_calls": [call("get_time", {"tz": ["Oslo"]})]}, {"text": "There"})
     executed = any('"time"' in str(each.get("content")) for each in wrong.of("TOOL_CALL_RESULT"))
     i.expect("R-117", not executed, "A tool runs with arguments that its schema does not allow.")
@@ -193,6 +199,11 @@ async def a_client_that_goes_away_leaves_a_thread_in_use(i: Inquiry) -> None:
     await i.run(body, lambda exchange: bool(exchange.of("TEXT_MESSAGE_CONTENT")))
     again = i.body(None, threadId=body["threadId"], messages=[*body["messages"], user("/tokens 3")])
     exchange = await i.run(again)
+    for _ in range(_TRIES):
+        if not exchange.refused:
+            break
+        await asyncio.sleep(_PAUSE_S)
+        exchange = await i.run(again)
     fine = exchange.streams and exchange.outcome == "success"
     i.expect("R-075", fine, f"After its client went away, the thread answers with {exchange.answer}.")
 

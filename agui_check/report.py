@@ -171,6 +171,7 @@ _BLIND: Final[dict[str, str]] = {
     **_each("only the server's log, audit or code shows it", 116, 125, 155, 200, 202, 203),
     **_each("it speaks of clients, or of transports of one's own", 18, 166, 193),
     **_each("what an addition means cannot be judged from outside", 158, 183, 185, 189, 192),
+    **_each("no input was echoed", 52, 62),
     **_each("no item was opened again", 87),
     **_each("no chunks came", 91, 92, 93, 94, 95),
     **_each("no activity came", 127, 130, 131, 132),

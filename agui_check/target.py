@@ -107,7 +107,8 @@ class Target:
         self.is_local = (parts.hostname or "") in ("127.0.0.1", "::1", "localhost")
         self._headers = dict(headers)
         self._timeout = timeout
-        self._http = httpx2.AsyncClient(timeout=timeout, follow_redirects=False)
+        # Without TLS no certificates are needed, and reading them takes longer than many a probe.
+        self._http = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=parts.scheme == "https")
 
     async def close(self) -> None:
         """Close all connections."""

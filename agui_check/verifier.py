@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from agui_check.contents import Contents
-from agui_check.findings import Finding, JsonObject, as_object
+from agui_check.findings import Finding, JsonObject, as_object, shown
 from agui_check.ordering import Ordering, can_be_placed
 from agui_check.schema import EVENT_TYPES, event_errors
 
@@ -39,7 +39,7 @@ class Verdict:
         return [each for each in self.findings if each.requirement == requirement and not each.remark]
 
 
-def verify(events: Iterable[JsonObject], asked: JsonObject | None = None) -> Verdict:
+def verify(events: Sequence[JsonObject], asked: JsonObject | None = None) -> Verdict:
     """Judge a stream, as the answer to `asked` (a RunAgentInput) if that is given.
 
     Without `asked`, rules that compare with the request are left out, and state begins as `{}`.
@@ -65,8 +65,17 @@ def verify(events: Iterable[JsonObject], asked: JsonObject | None = None) -> Ver
         findings.append(Finding("R-065", "There is no event."))
     elif not ordering.ended:
         findings.append(Finding("R-013", "The stream ends without RUN_FINISHED or RUN_ERROR.", len(types)))
+    findings += _echo(events, asked or {})
     findings += [Finding("R-081", "A client refuses this stream.")] if any(each.fatal for each in findings) else []
     return Verdict(tuple(findings), frozenset(exercised), tuple(types))
+
+
+def _echo(events: Sequence[JsonObject], asked: JsonObject) -> list[Finding]:
+    """The last run of an answer is the one that was asked for; those before it restate history."""
+    started = [event.get("runId") for event in events if event["type"] == "RUN_STARTED"]
+    if not started or started[-1] == asked.get("runId", started[-1]):
+        return []
+    return [Finding("R-051", f"RUN_STARTED names the run {shown(started[-1])}, another one was asked for.")]
 
 
 def _exercised_by(event: JsonObject, answering: bool) -> set[str]:

@@ -6,11 +6,17 @@ Pure. Whoever begins a run asks here, so that each has its record, its frozen ag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from runtime import events as e
 from runtime.canonical import JsonObject, canonical, digest_of
+from runtime.ending import closing_output
 from runtime.journal import Opening, Session
+from runtime.journal.inbox import Starting
 from runtime.request import RunRequest
 from runtime.run import QUEUED, RunRecord
+from runtime.stored_request import stored_request
 from runtime.thread import Thread
 
 
@@ -26,7 +32,7 @@ def opening_of(
     lease_s: float | None = None,
 ) -> Opening:
     """What `begin_run` is given for this request on `thread`, as it was read; without a session one is made."""
-    agent, context = canonical(agent_snapshot), canonical(_context(request))
+    agent, context, asked = canonical(agent_snapshot), canonical(_context(request)), stored_request(request)
     run = RunRecord(
         run_id=run_id,
         tenant_id=request.principal.tenant_id,
@@ -47,17 +53,79 @@ def opening_of(
         executor_instance_id=executor_instance_id,
         agent_snapshot_checksum=digest_of(agent),
         context_snapshot_checksum=digest_of(context),
+        request_checksum=digest_of(asked),
+        continues=request.continues,
     )
     return Opening(
         run=run,
         session=_new_session(request, thread.thread_id, now) if session is None else None,
         events=_first_facts(request, run.client_run_id, thread, now),
         occurred_at=now,
-        contents={digest_of(agent): agent, digest_of(context): context},
+        contents={digest_of(agent): agent, digest_of(context): context, digest_of(asked): asked},
         repeatable=request.repeatable,
         lease_s=lease_s,
         idempotency=request.idempotency,
+        when_busy=request.when_busy,
+        queue_limit=request.queue_limit,
     )
+
+
+def starting_of(
+    run: RunRecord,
+    request: RunRequest,
+    thread: Thread,
+    agent_snapshot: JsonObject,
+    *,
+    executor_instance_id: str,
+    now: int,
+    lease_s: float,
+) -> Starting:
+    """What `start_queued` is given for a queued run on `thread`, as it stands now.
+
+    What still waits for the page is closed, as by every new message; messages that were said meanwhile are not said
+    again, and if that leaves none the run has nothing to answer.
+    """
+    agent = canonical(agent_snapshot)
+    unsaid = [fact for fact in request.facts if not _is_said(fact, thread)]
+    closed = [closing_output(call, "unanswered") for call in thread.open_calls()] if unsaid else []
+    answers = bool(unsaid) or not request.facts
+    placed = replace(request, facts=[*closed, *unsaid], call_model=answers)
+    return Starting(
+        run_id=run.run_id,
+        fence=run.fence,
+        base=thread.position,
+        executor_instance_id=executor_instance_id,
+        events=_first_facts(placed, run.client_run_id, thread, now),
+        occurred_at=now,
+        lease_s=lease_s,
+        agent_snapshot_checksum=digest_of(agent),
+        contents={digest_of(agent): agent},
+    )
+
+
+def unsaid_messages(request: RunRequest, thread: Thread) -> list[e.Event]:
+    """The messages of a request that waits, without those that were said meanwhile."""
+    return [fact for fact in request.facts if not _is_said(fact, thread)]
+
+
+def messages_alone(facts: Sequence[e.Event]) -> list[e.Event] | None:
+    """The new user messages, if a request brings nothing else that matters while its thread is busy; None if it does.
+
+    What it would close is closed when its turn has come. What it says of the state is not taken: the run at work is
+    changing that.
+    """
+    messages = [fact for fact in facts if isinstance(fact, e.MessageCompleted) and fact.runtime_role is None]
+    beside = [fact for fact in facts if fact not in messages and not _may_be_dropped(fact)]
+    return [*messages] if messages and not beside else None
+
+
+def _may_be_dropped(fact: e.Event) -> bool:
+    closes = isinstance(fact, e.ToolCallCompleted) and fact.kind == "unanswered"
+    return closes or isinstance(fact, e.StateSnapshot)
+
+
+def _is_said(fact: e.Event, thread: Thread) -> bool:
+    return isinstance(fact, e.MessageCompleted) and fact.message_id in thread.user_ids
 
 
 def _context(request: RunRequest) -> JsonObject:
@@ -87,6 +155,7 @@ def _first_facts(request: RunRequest, client_run_id: str, thread: Thread, now: i
         agent_id=request.agent_id,
         base_state_digest=digest_of(canonical(thread.state)),
         snapshots=request.snapshots,
+        continues=request.continues,
     )
     over: list[e.Event] = [] if request.call_model else [e.RunCompleted()]
     return [started, *request.facts, *over]

@@ -222,8 +222,11 @@ class Children:
         try:
             await self._log.flush()  # there is no child that its parent's journal does not know of
             if slot.stopped:
-                raise _NotBegun("It was stopped before it began.")
+                self._log.emit([e.ChildCancelled(order.run_id, PARENT_CANCELLED)])
+                raise ToolError(f"{asked.name} was stopped before it began.")
             child = await self._nursery.begin(order)
+        except ToolError:
+            raise
         except AguiBridgeError as error:
             self._log.emit([e.ChildFailed(order.run_id, error.as_payload())])
             raise ToolError(f"{asked.name} could not begin. {error.message}") from error
@@ -269,12 +272,6 @@ class Children:
         self._stop = self._stop or how
         for slot in list(self._open.values()):
             slot.stop(how)
-
-
-class _NotBegun(AguiBridgeError):
-    """The run is being stopped: it makes no children any more."""
-
-    code = "not_begun"
 
 
 def _told(run_id: str, terminal: e.Event) -> e.Event:

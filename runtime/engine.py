@@ -25,11 +25,13 @@ from runtime.hook_runner import HookRunner
 from runtime.limits import Limits
 from runtime.model_call import ModelCall
 from runtime.models import Model
+from runtime.progress import Progress
 from runtime.request import RunRequest
 from runtime.run import RunRecord
 from runtime.run_log import RunLog
 from runtime.sampling import Sampling
 from runtime.scope import RunScope
+from runtime.steering import Steering
 from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
 from runtime.system import Clock, Mint
 from runtime.thread import Thread
@@ -57,7 +59,9 @@ class Engine:
         limits: Limits,
         shelf: ArtifactShelf,
         nursery: Nursery,
+        steering: Steering,
         lineage: Lineage = ROOT,
+        progress: Progress | None = None,
     ) -> None:
         run_log.on_failure = self._halt
         output = agent.output(model)
@@ -71,7 +75,7 @@ class Engine:
             taken=set(thread.calls),
             mint=mint,
             budget=agent.budget.with_rounds(limits.max_rounds).within(request.budget),
-            elapsed=lambda: (clock.now() - run.created_at) / 1000,
+            elapsed=lambda: (clock.now() - (run.started_at or run.created_at)) / 1000,
             output=output,
             above=lineage.above,
             keep_call_ids=lineage.depth == 0,
@@ -105,12 +109,19 @@ class Engine:
             output=output,
         )
         self._log = run_log
+        self._steering = steering
+        self._goes_on = progress is not None
+        if progress is not None:
+            self._sampling.resume(progress)
         hooks = HookRunner(self._scope)
         self._model_call = ModelCall(self._scope, hooks)
         self._tool_runner = ToolRunner(self._scope, hooks)
-        self._work: asyncio.Task[e.Event] | None = None
+        self._work: asyncio.Task[e.Event | None] | None = None
         self._stop: Callable[[], e.Event] | None = None
         self._given_up = asyncio.Event()
+        self._leaving = False
+        self.left = False
+        """Whether it has stopped between two rounds, without an end, for another executor to go on."""
         self.terminal: e.Event | None = None
         """The run's end, once it is committed."""
 
@@ -130,6 +141,10 @@ class Engine:
             self._stop = lambda: e.RunInterrupted(reason, self._usage())
             self._children.interrupt(reason)
             self._halt()
+
+    def leave(self) -> None:
+        """Stop between two rounds, for another executor to go on, if it comes to that before the run's end."""
+        self._leaving = True
 
     def _stoppable(self) -> bool:
         return self._stop is None and (self._work is None or not self._work.done())
@@ -155,19 +170,24 @@ class Engine:
     # --- the run --------------------------------------------------------------------------------------------------
 
     async def drive(self) -> None:
-        """Perform the run and commit its terminal event. Raises what the journal raised if that failed."""
+        """Perform the run and commit its terminal event, unless it has `left`. Raises what the journal raised if that
+        failed."""
         if not self._scope.stopped.is_set():  # it may have been stopped before it began
             self._work = asyncio.create_task(self._perform(), name=f"run {self._scope.run.run_id}")
             await self._until_over_or_given_up(self._work)
         self._children.cancel()
         await self._children.all_over()
+        await self._log.settled()
         self._log.check()
         terminal = self._terminal()
+        if terminal is None:
+            return
+        self.left = False
         self._log.end(ending(self._scope.thread.turn, terminal))
         await self._log.flush()
         self.terminal = terminal
 
-    async def _until_over_or_given_up(self, work: asyncio.Task[e.Event]) -> None:
+    async def _until_over_or_given_up(self, work: asyncio.Task[e.Event | None]) -> None:
         patience = asyncio.create_task(self._given_up.wait())
         try:
             await asyncio.wait({work, patience}, return_when=asyncio.FIRST_COMPLETED)
@@ -177,7 +197,7 @@ class Engine:
         finally:
             patience.cancel()
 
-    def _terminal(self) -> e.Event:
+    def _terminal(self) -> e.Event | None:
         if self._stop is not None:
             return self._stop()
         if self._work is None or not self._work.done() or self._work.cancelled():
@@ -188,12 +208,19 @@ class Engine:
     def _failed_on_a_bug(self) -> e.Event:
         return e.RunFailed(AguiBridgeError("The server failed; its log says why.").as_payload(), self._usage())
 
-    async def _perform(self) -> e.Event:
+    async def _perform(self) -> e.Event | None:
         try:
-            self._log.emit(self._sampling.start())
+            if not self._goes_on:
+                self._log.emit(self._sampling.start())
             while True:
                 self._scope.require_wanted()
+                if self._sampling.may_be_steered and await self._is_steered():
+                    continue
                 match self._sampling.next():
+                    case CallModel() | RunTools() if self._leaving:
+                        await self._log.flush()
+                        self.left = True
+                        return None
                     case CallModel():
                         await self._model_call.make()
                     case RunTools(calls, affordable):
@@ -211,6 +238,14 @@ class Engine:
         except Exception:
             log.exception("run %s failed on a bug", self._scope.run.run_id)
             return self._failed_on_a_bug()
+
+    async def _is_steered(self) -> bool:
+        """Whether a user has said something meanwhile that this run answers now."""
+        scope = self._scope
+        taken = await self._steering.take(scope.run, scope.thread, self._log, lambda: not scope.stopped.is_set())
+        if taken:
+            self._sampling.steered()
+        return taken
 
     def _usage(self) -> list[JsonObject] | None:
         return [dict(entry) for entry in self._sampling.usage] or None

@@ -12,7 +12,17 @@ from typing import Protocol, TypeAlias
 
 from runtime import events as e
 from runtime.canonical import JsonObject
-from runtime.items import FINAL, REJECTION, Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, same_words
+from runtime.items import (
+    FINAL,
+    REJECTION,
+    Content,
+    FunctionCall,
+    FunctionCallOutput,
+    Item,
+    Message,
+    Reasoning,
+    same_words,
+)
 from runtime.parts import REASONING, REFUSAL, TOOL_CALL, Part
 
 LATE_ANSWER = "late_tool_answer"
@@ -79,6 +89,8 @@ class Said:
     """What it says, as `same_words` compares it."""
     run_id: str = ""
     """The run that took it in."""
+    steers: bool = False
+    """Whether that run was at work already."""
 
     def __post_init__(self) -> None:
         self.key = said_key(self.id, self.content)
@@ -124,6 +136,8 @@ class Activity:
     activity_type: str
     content: JsonObject
     round: int
+    place: int
+    """Where it came among outputs, activities and children of the thread."""
 
 
 class ChildThread(Protocol):
@@ -154,7 +168,11 @@ class Child:
 
 @dataclass(slots=True)
 class Turn:
-    """The one assistant message of a run: its parts in order, its rounds, its calls."""
+    """The one assistant message of a run: its parts in order, its rounds, its calls.
+
+    If the run was steered, an entry for each stretch of it, because what was said stands in between; `before` is the
+    stretch before this one.
+    """
 
     id: str
     run_id: str
@@ -165,13 +183,14 @@ class Turn:
     """What tools showed beside the messages: no part of them, and nothing for the model."""
     children: dict[str, Child] = field(default_factory=dict[str, Child])
     """The child runs, by id. The model sees what their call returned, and nothing of what they said."""
+    before: Turn | None = None
     _by_id: dict[str, Part] = field(default_factory=dict[str, Part])
     _by_call: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def key(self) -> str:
         """Names the entry among those of all branches."""
-        return self.id
+        return self.id if self.before is None else f"{self.id}+{self.before.last_round}"
 
     @property
     def calls(self) -> list[Call]:
@@ -181,7 +200,15 @@ class Turn:
     @property
     def last_round(self) -> int:
         """The number of the round that began last; 0 before the first."""
-        return len(self.rounds)
+        if self.rounds:
+            return next(reversed(self.rounds))
+        return 0 if self.before is None else self.before.last_round
+
+    def stretch_of(self, number: int) -> Turn | None:
+        """The stretch in which this round is."""
+        if number in self.rounds or self.before is None:
+            return self if number in self.rounds else None
+        return self.before.stretch_of(number)
 
     def final_text(self) -> str:
         """What the run answered: the text of its final response."""
@@ -190,8 +217,9 @@ class Turn:
         return "".join(part.text for part in spoken)
 
     def content(self) -> list[JsonObject]:
-        """The parts as `message.completed` stores them."""
-        return [part.as_payload() for part in self.parts]
+        """The parts as `message.completed` stores them, those of earlier stretches first."""
+        before = [] if self.before is None else self.before.content()
+        return [*before, *(part.as_payload() for part in self.parts)]
 
     def items(self) -> Iterator[Item]:
         """What the model sees of it: per committed round its parts in order, then the outputs in call order."""
@@ -232,8 +260,15 @@ class Turn:
 
     def replace_parts(self, content: Iterable[JsonObject]) -> None:
         """The whole message, with authority."""
+        self._replace(list(enumerate(content)))
+
+    def _replace(self, placed: list[tuple[int, JsonObject]]) -> None:
+        if self.before is not None:
+            end = self.before.last_round
+            self.before._replace([(index, payload) for index, payload in placed if payload["round"] <= end])
+            placed = [(index, payload) for index, payload in placed if payload["round"] > end]
         self.parts, self._by_id = [], {}
-        for index, payload in enumerate(content):
+        for index, payload in placed:
             part = self.part(payload["part_id"], payload["kind"], payload["round"], index)
             part.committed = payload["committed"]
             part.tool_call_id = payload.get("tool_call_id")

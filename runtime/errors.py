@@ -56,6 +56,14 @@ class ThreadBusy(CallerError):
     status = 409
 
 
+class ThreadQueueFull(CallerError):
+    """As many messages wait for this thread as may; send it again when one of them has been answered."""
+
+    code = "queue_full"
+    status = 429
+    retryable = True
+
+
 class RunConflict(CallerError):
     """This runId was used on the thread for a request with other content; choose a new runId."""
 
@@ -168,6 +176,14 @@ class AppendConflict(StoreError):
 
     code = "append_conflict"
     retryable = False
+
+
+class ReaderDropped(AguiBridgeError):
+    """The server is shutting down and what is read here goes on elsewhere; come back with the cursor."""
+
+    code = "reader_dropped"
+    status = 503
+    retryable = True
 
 
 class ShuttingDown(AguiBridgeError):

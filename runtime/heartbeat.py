@@ -26,7 +26,8 @@ class Heartbeat:
     """Beats every `every_s` seconds between `start` and `stop`; `lease_s` is how long a beat holds.
 
     `held` names the runs at work here, `on_leases` is given those names as asked about and the leases that came back,
-    `on_expiry` is called when what is held can be relied on no longer, `on_lost` for each run that somebody left.
+    `on_expiry` is called when what is held can be relied on no longer, `on_lost` for each run that somebody left,
+    `on_look` behind every beat.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Heartbeat:
         on_leases: Callable[[Set[str], list[Lease]], None],
         on_expiry: Callable[[], None],
         on_lost: Callable[[RunRecord], Awaitable[object]],
+        on_look: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._instance_id = instance_id
@@ -49,6 +51,7 @@ class Heartbeat:
         self._on_leases = on_leases
         self._on_expiry = on_expiry
         self._on_lost = on_lost
+        self._on_look = on_look
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._reliable_until = 0.0
@@ -98,6 +101,8 @@ class Heartbeat:
             try:
                 await self.beat()
                 await self.look_for_lost()
+                if self._on_look is not None:
+                    await self._on_look()
             except (StoreError, TimeoutError) as error:
                 log.warning("a heartbeat failed: %s", str(error) or "the store did not answer in time")
                 if loop.time() >= self._reliable_until and not self._store.exclusive:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Awaitable, Callable, Generator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -18,15 +18,19 @@ from runtime.children import ROOT, Lineage, Nursery
 from runtime.engine import Engine
 from runtime.events import Event, Record
 from runtime.folds import Folds, fold
+from runtime.followed import Followed
 from runtime.journal.leases import Lease
 from runtime.journal.store import Store
 from runtime.journal.tail import Tail
+from runtime.journal.wakes import Wake
 from runtime.limits import Limits
 from runtime.models import Model
+from runtime.progress import Progress
 from runtime.reconciler import Reconciler
 from runtime.request import RunRequest
 from runtime.run import RunRecord
 from runtime.run_log import RunLog
+from runtime.steering import Steering
 from runtime.system import Clock, Mint
 from runtime.thread import Thread
 from runtime.tools.execute import ThreadLimiter
@@ -87,6 +91,7 @@ class LiveRuns:
         mint: Mint,
         limits: Limits,
         grace_s: float,
+        lease_s: float,
     ) -> None:
         self._store = store
         self._tail = tail
@@ -101,6 +106,15 @@ class LiveRuns:
         tail.on_readers_changed = self.unread.readers_changed
         self.tool_threads = ThreadLimiter()
         self.giving_up = False
+        self.leaving = False
+        """Whether runs are handed over: the process is ending, and others may go on with them."""
+        self.steering = Steering(store, clock)
+        self.followed = Followed(store)
+        tail.on_published = self.followed.published
+        self.unread.on_change = self.followed.unread_changed
+        self._lease_s = lease_s
+        self.before_giving_up: Callable[[RunRecord], Awaitable[None]] | None = None
+        """Waited for before a run is given up at the end of the process."""
         self.nursery: Nursery
         """Begins children; it is to be set before anything is launched."""
         self._beginning: dict[str, asyncio.Event] = {}
@@ -110,7 +124,7 @@ class LiveRuns:
 
     def begin_life(self) -> None:
         """A life of the process begins, on the running event loop: a host may start its bridge again in another."""
-        self.giving_up = False
+        self.giving_up = self.leaving = False
         self._idle = asyncio.Event()
         self.tool_threads = ThreadLimiter()
 
@@ -121,7 +135,7 @@ class LiveRuns:
         return run_id in self.runs or run_id in self._beginning
 
     @contextmanager
-    def beginning(self, run_id: str, root_run_id: str | None = None) -> Iterator[None]:
+    def beginning(self, run_id: str, root_run_id: str | None = None) -> Generator[None, None, None]:
         """While it lasts the run is being begun: nobody may find it in the store and not here. A child has a root."""
         self._tail.opened(run_id, root_run_id)
         self._beginning[run_id] = asyncio.Event()
@@ -143,10 +157,12 @@ class LiveRuns:
         *,
         unasked: bool = False,
         lineage: Lineage = ROOT,
+        progress: Progress | None = None,
     ) -> LiveRun | None:
         """Take the run's new facts in and set it to work, unless they were all of it.
 
         Returns the run at work. `unasked` if nobody is just about to read it: then it counts as unread from now on.
+        With `progress` it goes on from there.
         """
         fold(thread, run, records)
         self._folds.keep(thread)
@@ -166,15 +182,21 @@ class LiveRuns:
             limits=self._limits,
             shelf=self._shelf,
             nursery=self.nursery,
+            steering=self.steering,
             lineage=lineage,
+            progress=progress,
         )
         live = self.runs[run.run_id] = LiveRun(run, engine)
         self._folds.at_work(thread)
+        if unasked:
+            self.followed.begins(run.run_id)
         self._tail.publish(run.run_id, records)
         if request.cancel_when_unread:
             self.unread.watch(run.run_id, now=unasked)
         if self.giving_up:
             engine.interrupt("shutdown")
+        elif self.leaving:
+            self._leave(live)
         live.task = asyncio.create_task(self._perform(live, thread), name=f"perform {run.run_id}")
         return live
 
@@ -182,12 +204,15 @@ class LiveRuns:
         run_id = live.run.run_id
         try:
             await live.engine.drive()
+            if live.engine.left:
+                await self._let_go(live.run)
         except Exception as error:
             log.exception("run %s could not be written", run_id)
             self._folds.forget(thread)
             await self._reconciler.close_failed(live.run, error)
         finally:
             self.unread.forget(run_id)
+            self.followed.forget(run_id)
             del self.runs[run_id]
             if all(other.run.thread_id != thread.thread_id for other in self.runs.values()):
                 self._folds.released(thread)  # the thread's next run may have begun already
@@ -196,6 +221,14 @@ class LiveRuns:
             live.over.set()
             if self.on_free is not None:
                 self.on_free(live.run.thread_id)
+
+    async def _let_go(self, run: RunRecord) -> None:
+        if await self._store.hand_over(run.run_id, run.fence, self._lease_s):
+            await self._store.wake(Wake("inbox", run.run_id))
+
+    def _leave(self, live: LiveRun) -> None:
+        if live.run.root_run_id == live.run.run_id:  # a child goes with its parent, which waits for it in a tool
+            live.engine.leave()
 
     # --- stopping -------------------------------------------------------------------------------------------------
 
@@ -213,17 +246,23 @@ class LiveRuns:
                     await live.over.wait()
             except TimeoutError:
                 log.warning("run %s did not stop within %s s", run_id, wait_s)
-        return True
+        return not live.engine.left
 
     def _stop_unread(self, run_id: str) -> None:
         if (live := self.runs.get(run_id)) is not None:
             live.engine.cancel(UNREAD)
 
     async def drain(self, patience_s: float) -> None:
-        """Let what is at work finish for so long, then give it up as interrupted."""
+        """Let what is at work finish for so long, or be handed over, then give it up as interrupted."""
+        if not self._store.exclusive:
+            self.leaving = True
+            for live in list(self.runs.values()):
+                self._leave(live)
         await self._until_idle(patience_s)
         self.giving_up = True
         for live in list(self.runs.values()):
+            if self.before_giving_up is not None:
+                await self.before_giving_up(live.run)
             live.engine.interrupt("shutdown")
         await self._until_idle(self._limits.stop_grace_s + COMMIT_S)
 
@@ -261,6 +300,7 @@ class LiveRuns:
             elif lease.cancel_reason is not None:
                 live.engine.cancel(lease.cancel_reason)
         self.unread.heard(leases)
+        self.followed.heard(leases)
 
     def expired(self) -> None:
         """The store cannot be asked for so long that others may take the runs of this process: its work stops."""

@@ -113,6 +113,10 @@ class Answering:
         self._output = output
         self._mends = 0
 
+    def resume(self, mends: int) -> None:
+        """So many answers of the run have been mended already."""
+        self._mends = mends
+
     def is_final(self, tool_name: str) -> bool:
         """Whether a call of this tool gives the value."""
         return self._output.mode == TOOL and tool_name == FINAL_TOOL

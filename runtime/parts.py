@@ -83,8 +83,9 @@ Boundary: TypeAlias = PartStarted | PartDelta | PartFinished | Finished
 class PartStream:
     """Says for each piece of a message what begins and ends with it."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, count: int = 0) -> None:
+        """`count` is how many parts the message has already."""
+        self._count = count
         self._flowing: PartStarted | None = None
         self._calls: dict[str, PartStarted] = {}
 

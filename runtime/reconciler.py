@@ -7,6 +7,7 @@ A lost run is closed, never run again: what it had begun may have happened.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from runtime import events as e
 from runtime.ending import LOST, PARENT_LOST, ending
@@ -35,14 +36,18 @@ class Reconciler:
         self._clock = clock
         self._instance_id = instance_id
         self._lease_s = lease_s
+        self.before_lost: Callable[[RunRecord], Awaitable[None]] | None = None
+        """Waited for before a run is closed whose executor is gone, once it is this process's to close."""
+        self.on_closed: Callable[[str], None] | None = None
+        """Called with a thread's id when a run on it was closed."""
 
-    async def close_lost(self, run: RunRecord) -> bool:
+    async def close_lost(self, run: RunRecord, reason: str = EXECUTOR_LOST) -> bool:
         """Say that the run's executor is gone, and what became of the calls it had begun.
 
         Comes to nothing (False) while somebody's lease holds. A thread that cannot be read any more ends bare: one
         that is damaged must not keep the others from being served.
         """
-        lost = e.RunInterrupted(EXECUTOR_LOST)
+        lost = e.RunInterrupted(reason)
         try:
             return await self._close(run, [lost])
         except (FenceLost, AppendConflict):
@@ -54,6 +59,8 @@ class Reconciler:
             if taken is None:
                 return False
             await self._store.append(run.run_id, taken.fence, taken.last_seq, [lost], self._clock.now())
+            if self.on_closed is not None:
+                self.on_closed(run.thread_id)
             return True
 
     async def cancel_orphan(self, run: RunRecord, reason: str) -> bool:
@@ -87,6 +94,8 @@ class Reconciler:
         if taken is None:
             return False
         *before, terminal = moves
+        if self.before_lost is not None and isinstance(terminal, e.RunInterrupted):
+            await self.before_lost(taken)
         if taken.status == CANCELLING:
             before = []
             terminal = terminal if isinstance(terminal, e.RunCancelled) else e.RunInterrupted(EXECUTOR_LOST)
@@ -94,6 +103,8 @@ class Reconciler:
         facts = [*before, *ending(thread.turn, terminal, lost=not isinstance(terminal, e.RunFailed), below=below)]
         records = await self._store.append(run.run_id, taken.fence, taken.last_seq, facts, self._clock.now())
         self._tail.publish(run.run_id, records)
+        if self.on_closed is not None:
+            self.on_closed(run.thread_id)
         return True
 
     async def _close_below(self, run: RunRecord, moves: list[e.Event]) -> dict[str, RunRecord] | None:

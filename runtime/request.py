@@ -25,7 +25,9 @@ class RunRequest:
     performed by the client; `snapshots` names what the front restates in its opening stream. `budget` is this run's
     own: it holds beside the agent's, so it can only be stricter. Without a `client_run_id` the client knows the run by
     the server's id. A child run has no session; it has a parent, and the root of their tree. `idempotency` is what
-    makes the request safe to repeat, if its client_run_id does not.
+    makes the request safe to repeat, if its client_run_id does not. `when_busy` is one of the `BUSY_POLICIES` of
+    `journal.inbox`; a request that may wait brings nothing but messages, and at most `queue_limit` wait for a thread.
+    `continues` is a lost run that this one goes on with.
     """
 
     principal: Principal
@@ -46,3 +48,6 @@ class RunRequest:
     parent_run_id: str | None = None
     root_run_id: str | None = None
     idempotency: Idempotency | None = None
+    when_busy: str = "reject"
+    queue_limit: int | None = None
+    continues: str | None = None

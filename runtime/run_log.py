@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from runtime.errors import AguiBridgeError, StoreError
 from runtime.events import Event
-from runtime.journal import Journal
+from runtime.journal.inbox import Part
+from runtime.journal.store import Store
 from runtime.journal.tail import Tail
 from runtime.run import RunRecord
 from runtime.system import Clock
@@ -26,7 +27,7 @@ class RunLog:
     """Appends for one run under one fence, behind what the run has already."""
 
     def __init__(
-        self, run: RunRecord, thread: Thread, journal: Journal, tail: Tail, clock: Clock, max_uncommitted: int
+        self, run: RunRecord, thread: Thread, journal: Store, tail: Tail, clock: Clock, max_uncommitted: int
     ) -> None:
         self._run = run
         self._thread = thread
@@ -41,6 +42,8 @@ class RunLog:
         self._progress: asyncio.Future[None] | None = None
         self._failure: AguiBridgeError | None = None
         self._ended = False
+        self._together: asyncio.Task[bool] | None = None
+        self._deferred: list[Event] = []
         self.on_failure: Callable[[], None] | None = None
         """Called once when the journal refuses this run's facts: there is no use in going on."""
 
@@ -56,6 +59,9 @@ class RunLog:
         """
         if self._ended or self._failure is not None:
             return
+        if self._together is not None:
+            self._deferred += events
+            return
         try:
             for event in events:
                 self._thread.apply(self._run.run_id, self._run.base, self._seq + 1, event)
@@ -69,6 +75,40 @@ class RunLog:
         """Hand over the last events."""
         self.emit(events)
         self._ended = True
+
+    async def append_with(self, events: Sequence[Event], others: Sequence[Part]) -> bool:
+        """Commit these events and those of other runs, all of them or none; False if none.
+
+        What is handed over meanwhile comes behind them. Raises what the journal raised.
+        """
+        await self.flush()
+        self._together = asyncio.create_task(self._append_with(list(events), others))
+        return await asyncio.shield(self._together)
+
+    async def settled(self) -> None:
+        """Return when no commit with other runs is under way, however it ends."""
+        if self._together is not None:
+            await asyncio.gather(self._together, return_exceptions=True)
+
+    async def _append_with(self, events: list[Event], others: Sequence[Part]) -> bool:
+        try:
+            mine = [Part(self._run.run_id, self._run.fence, self._committed, events)] if events else []
+            records = await self._journal.append_all([*mine, *others], self._clock.now())
+            if records is None:
+                return False
+            for record in records[0] if mine else []:
+                self._thread.apply(self._run.run_id, self._run.base, record.seq, record.event)
+                self._seq = self._committed = record.seq
+            if mine:
+                self._tail.publish(self._run.run_id, records[0])
+            return True
+        except AguiBridgeError as failure:
+            self._fail(failure)
+            raise
+        finally:
+            self._together = None
+            deferred, self._deferred = self._deferred, []
+            self.emit(deferred)
 
     async def room(self) -> None:
         """Return when there is room for more. Raises what the journal raised."""

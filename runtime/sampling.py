@@ -39,6 +39,7 @@ from runtime.parts import (
     PartStarted,
     PartStream,
 )
+from runtime.progress import Progress
 from runtime.steps import CallModel, Fail, RunTools, Step, Stop, Succeed
 from runtime.usage import Spending, add_usage
 
@@ -103,12 +104,15 @@ class Sampling:
             return RunTools(list(self._waiting.values()), self._budget.tool_calls_left(asked_before))
         if self._pending:
             return Succeed(self._pending)
+        reason = self._exhausted()
+        return CallModel(self._rounds + 1) if reason is None else Stop(reason)
+
+    def _exhausted(self) -> str | None:
+        """Why there is no further round, if there is none."""
         reason = self._budget.used_up(
             rounds=self._rounds, tool_calls=self._tool_calls, usage=self.usage, seconds=self._elapsed()
         )
-        if reason is None and self._above is not None:
-            reason = self._above.tree_used_up()
-        return CallModel(self._rounds + 1) if reason is None else Stop(reason)
+        return self._above.tree_used_up() if reason is None and self._above is not None else reason
 
     # --- the tree -------------------------------------------------------------------------------------------------
 
@@ -128,6 +132,23 @@ class Sampling:
         return self._above.tree_used_up() if reason is None and self._above is not None else reason
 
     @property
+    def may_be_steered(self) -> bool:
+        """Whether what a user says now would be answered by this run: between two rounds, or where it is about to end
+        with its answer and its budget leaves another round."""
+        match self.next():
+            case CallModel(round=number):
+                return number > 1
+            case Succeed(pending) if not pending:
+                return self._exhausted() is None
+            case _:
+                return False
+
+    def steered(self) -> None:
+        """A user has said something, which is in the history: the loop goes on."""
+        if isinstance(self._end, Succeed):
+            self._end = None
+
+    @property
     def rounds(self) -> int:
         """How many rounds have begun."""
         return self._rounds
@@ -137,6 +158,27 @@ class Sampling:
     def start(self) -> list[e.Event]:
         """The assistant message begins."""
         return [e.MessageStarted(self.message_id, "assistant")]
+
+    def resume(self, progress: Progress) -> None:
+        """Go on where another executor has left the run."""
+        self.message_id, self._rounds, self._pauses = progress.message_id, progress.rounds, progress.pauses
+        self._parts = PartStream(progress.parts)
+        for usage in progress.usage:
+            self._spend(usage)
+        final = [call for call in progress.calls if self._is_final(call.tool_name)]
+        if self._answering is not None:
+            rejected = [call for call in final if call.tool_call_id in progress.answered]
+            self._answering.resume(progress.mends + len(rejected))
+        for call in progress.calls:
+            if self._is_final(call.tool_name):
+                continue
+            is_open = call.tool_call_id not in progress.answered
+            if call.target == "client" and not call.malformed:
+                self._pending += [call.tool_call_id] if is_open else []
+            else:
+                self._tool_calls += 1
+                if is_open:
+                    self._waiting[call.tool_call_id] = call
 
     def round_started(self, model: str, request: JsonObject) -> list[e.Event]:
         """The model is being asked."""

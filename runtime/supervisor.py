@@ -19,18 +19,24 @@ from runtime.blobs import Blobs
 from runtime.blobs.contents import ContentBlobs
 from runtime.erasure import Erasure, Receipt
 from runtime.errors import NotFound, ShuttingDown
+from runtime.events import RunCancelled
 from runtime.folds import Folds
+from runtime.hand_over import HandOver
 from runtime.heartbeat import Heartbeat
-from runtime.journal import Begun, Session, Started
+from runtime.journal import Begun, Queued, Session, Started
 from runtime.journal.aliases import NO_REQUEST, Alias
 from runtime.journal.catalogue import Place, RunFilter
+from runtime.journal.inbox import INTERRUPT
 from runtime.journal.store import Store
-from runtime.journal.tail import Cursor, Tail
+from runtime.journal.tail import MARK_S, Cursor, Tail
+from runtime.journal.tree_tail import TreeCursor
 from runtime.journal.wakes import Wake
 from runtime.limits import Limits
+from runtime.line import Line
 from runtime.live_runs import LiveRuns, Performer
 from runtime.nursery import PerformWith, ProcessNursery
 from runtime.reconciler import Reconciler
+from runtime.recovery import Recovery
 from runtime.request import RunRequest
 from runtime.run import QUEUED, RunRecord
 from runtime.sessions import Sessions, owner_of
@@ -38,6 +44,9 @@ from runtime.system import Clock, Mint, SystemClock, mint_uuid7
 from runtime.thread import Thread
 
 log = logging.getLogger("agui_bridge.supervisor")
+
+SUPERSEDED = "superseded"
+"""Why a run was cancelled for whose thread another one wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +72,11 @@ class Supervisor:
         disconnect_grace_s: float = 10.0,
         blobs: Blobs | None = None,
         perform_with: PerformWith | None = None,
+        recovers: bool = False,
     ) -> None:
         self.journal = store
         self.performers = performers
-        self.tail = Tail(store)
+        self.tail = Tail(store, mark_s=min(disconnect_grace_s / 3 or MARK_S, MARK_S))
         self.instance_id = mint("exec")
         self._clock = clock or SystemClock()
         self._mint = mint
@@ -93,7 +103,41 @@ class Supervisor:
             mint=mint,
             limits=limits or Limits(),
             grace_s=disconnect_grace_s,
+            lease_s=self._leasing.lease_s,
         )
+        self.line = Line(
+            store,
+            self.live,
+            self._folds,
+            self.tail,
+            performers,
+            clock=self._clock,
+            instance_id=self.instance_id,
+            lease_s=self._leasing.lease_s,
+        )
+        self.live.steering.line = self.line
+        self.live.on_free = self._reconciler.on_closed = self.line.look
+        self._hand_over = HandOver(
+            store,
+            self.live,
+            self._folds,
+            self._reconciler,
+            self.line,
+            performers,
+            instance_id=self.instance_id,
+            lease_s=self._leasing.lease_s,
+        )
+        if recovers:
+            recovery = Recovery(
+                store,
+                self.line,
+                performers,
+                self.line.joined,
+                clock=self._clock,
+                mint=mint,
+                instance_id=self.instance_id,
+            )
+            self._reconciler.before_lost = self.live.before_giving_up = recovery.plan
         self.nursery = self.live.nursery = ProcessNursery(
             self.live,
             store,
@@ -112,6 +156,7 @@ class Supervisor:
             on_leases=self.live.heard,
             on_expiry=self.live.expired,
             on_lost=self._reconciler.close_lost,
+            on_look=self._look_around,
         )
         self._draining = False
 
@@ -121,9 +166,14 @@ class Supervisor:
         """Open the journal and close the runs that a crash left behind. Raises what the journal raises."""
         self._draining = False
         self.live.begin_life()
+        self.line.begin_life()
+        self.tail.dropping = False
         self._folds.clear()
+        self.journal.subscribe(self._heard)
         await self.journal.open()
         await self._close_left_behind()
+        await self.line.look_around()
+        await self._hand_over.look_around()
         self._heartbeat.start()
 
     async def _close_left_behind(self) -> None:
@@ -137,13 +187,31 @@ class Supervisor:
     async def drain(self, patience_s: float) -> None:
         """Begin no new runs; let those at work finish for so long, then give them up as interrupted."""
         self._draining = True
+        await self.line.close()
         await self.live.drain(patience_s)
+        self.tail.drop_readers()
 
     async def stop(self) -> None:
         """Let go of the journal. What is still at work now is closed by the next start."""
+        await self.line.close()
         await self.live.stop()
+        await self.tail.elsewhere.close()
         await self._heartbeat.stop()
         await self.journal.close()
+
+    async def _look_around(self) -> None:
+        """What a heartbeat looks for beside its own runs, where other processes may have left it."""
+        if not self.journal.exclusive and not self._draining:
+            await self._hand_over.look_around()
+            await self.line.look_around()
+
+    def _heard(self, wake: Wake | None) -> None:
+        """Another process has said something; None: it may have."""
+        self.tail.elsewhere.heard(wake)
+        if wake is None or wake.kind in ("cancel", "inbox"):
+            self._heartbeat.hurry()
+        elif wake.kind == "read" and self.is_at_work(wake.run_id):
+            self.live.followed.begins(wake.run_id)
 
     @property
     def draining(self) -> bool:
@@ -180,6 +248,14 @@ class Supervisor:
     def follow(self, run_id: str, after: int = 0) -> Cursor:
         """A reader of the run's facts behind `after`; it is to be closed."""
         return self.tail.follow(run_id, after)
+
+    def follow_tree(self, root_run_id: str) -> Cursor:
+        """A reader of the facts of a root run and all below it, in the order of `root_seq`; it is to be closed."""
+        return TreeCursor(self.tail, root_run_id)
+
+    async def tree_end(self, run: RunRecord) -> int:
+        """The last `root_seq` of the tree of a root run."""
+        return await self.journal.tree_end(run.run_id)
 
     def readers(self, run_id: str) -> int:
         """How many readers the run has in this process."""
@@ -241,7 +317,18 @@ class Supervisor:
             begun = await self.journal.begin_run(opening)
             if isinstance(begun, Started):
                 self.live.launch(begun.run, begun.records, request, performer, thread)
-            return begun
+        if isinstance(begun, Queued):
+            self.line.joined(begun.run)
+            await self._make_known(begun)
+        return begun
+
+    async def _make_known(self, queued: Queued) -> None:
+        """Whoever is at work on the thread hears that somebody waits, or has to make way."""
+        behind = queued.behind
+        if queued.run.when_busy == INTERRUPT and behind.status != QUEUED:
+            await self.cancel(behind.run_id, SUPERSEDED)
+        else:
+            await self.journal.wake(Wake("inbox", behind.run_id))
 
     # --- stopping -------------------------------------------------------------------------------------------------
 
@@ -253,6 +340,11 @@ class Supervisor:
         if await self.live.cancel(run_id, reason, wait_s):
             return
         run = await self.journal.mark_cancel(run_id, reason)
+        if run is not None and run.status == QUEUED:
+            if await self.line.withdraw(run, RunCancelled(reason, external_stop_confirmed=True)):
+                return
+            await self.cancel(run_id, reason, wait_s)  # it has begun meanwhile
+            return
         if run is None or run.is_over or await self._reconciler.cancel_orphan(run, reason):
             return
         await self.journal.wake(Wake("cancel", run_id))
@@ -293,6 +385,9 @@ class Supervisor:
         """Whether the run is performed by this process."""
         return run_id in self.live.runs
 
-    def is_unread(self, run_id: str) -> bool:
-        """Whether the run is at work here and nobody reads it: it may be superseded."""
-        return self.live.unread.is_unread(run_id)
+    async def is_unread(self, run_id: str) -> bool:
+        """Whether nobody reads the run any more, in whatever process, and it is to be stopped for that: then it may be
+        superseded. Raises StoreError."""
+        if self.is_at_work(run_id):
+            return self.live.unread.is_unread(run_id)
+        return not self.tail.readers(run_id) and await self.journal.is_unread(run_id)

@@ -113,8 +113,17 @@ class Thread:
         self._add(self.turn)
 
     def _round_started(self, run_id: str, event: e.RoundStarted) -> None:
-        if self.turn is not None:
-            self.turn.rounds[event.round] = Round(event.round, event.provider)
+        if self.turn is None:
+            return
+        if self._is_steered():
+            self.turn = Turn(self.turn.id, run_id, before=self.turn)
+            self._add(self.turn)
+        self.turn.rounds[event.round] = Round(event.round, event.provider)
+
+    def _is_steered(self) -> bool:
+        """Whether something was said since the turn's last round."""
+        last = self.entries[-1] if self.entries else None
+        return isinstance(last, Said) and last.steers
 
     def _message_delta(self, run_id: str, event: e.MessageDelta) -> None:
         if (turn := self.turn) is not None:
@@ -194,6 +203,7 @@ class Thread:
             return
         said = Said(event.message_id, event.role, event.content, True, event.attributes, event.runtime_role)
         said.run_id = run_id
+        said.steers = self.turn is not None and self.turn.run_id == run_id
         if event.runtime_role == LATE_ANSWER:
             call = self.calls.get((event.attributes or {}).get("tool_call_id", ""))
             if call is not None:
@@ -224,7 +234,9 @@ class Thread:
         if (activity := self._activity(activity_id)) is not None:
             activity.activity_type, activity.content = activity_type, content
         elif (turn := self.turn) is not None:
-            turn.activities[activity_id] = Activity(activity_id, activity_type, content, turn.last_round)
+            turn.activities[activity_id] = Activity(
+                activity_id, activity_type, content, turn.last_round, self._next_place()
+            )
 
     def _activity(self, activity_id: str) -> Activity | None:
         turns = (entry for entry in reversed(self.entries) if isinstance(entry, Turn))

@@ -56,9 +56,7 @@ class ToolFacts:
         self._promised += 1
         return self._make(name, media_type, source)
 
-    def delegate(
-        self, agent: Agent | str, prompt: Content, budget: Budget | None
-    ) -> Coroutine[Any, Any, Json]:
+    def delegate(self, agent: Agent | str, prompt: Content, budget: Budget | None) -> Coroutine[Any, Any, Json]:
         """Hand work to another agent."""
         self._promised += 1
         return self._delegate(agent, prompt, budget)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts import (
+    generate_conformance,
     generate_events,
     generate_example,
     generate_http,
@@ -28,6 +29,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final[dict[str, Callable[[str], str]]] = {
     "README.md": generate_example.page,
     "docs/architecture.md": generate_map.page,
+    "docs/conformance.md": generate_conformance.page,
     "docs/events.md": generate_events.page,
     "docs/http.md": generate_http.page,
     "docs/openapi.yaml": generate_openapi.page,

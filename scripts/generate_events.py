@@ -29,6 +29,7 @@ ENDING: Final = "runtime/ending.py"
 BEGINNING: Final = "runtime/beginning.py"
 SUPERVISOR: Final = "runtime/supervisor.py"
 STATE: Final = "runtime/state_delta.py"
+CHILDREN: Final = "runtime/children.py"
 CONTEXT: Final = "runtime/tools/context.py"
 BESIDE: Final = "runtime/tool_facts.py"
 
@@ -70,6 +71,11 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
         HOOKS: "`agui-bridge.hook`, when a hook decided something",
         CONTEXT: "what a tool tells of its own",
     },
+    "child.started": {CHILDREN: "a tool hands work on; committed before the child begins"},
+    "child.completed": {CHILDREN: "the child is over", ENDING: "told by whoever closes a lost parent"},
+    "child.failed": {CHILDREN: "the child is over, or could not begin", ENDING: "told by whoever closes a lost parent"},
+    "child.cancelled": {CHILDREN: "the child is over", ENDING: "told by whoever closes a lost parent"},
+    "child.interrupted": {CHILDREN: "the child is over", ENDING: "the parent is lost, and the child with it"},
     "history.seeded": {
         TOLD: "a history that this server did not know",
         INTAKE: "single messages that it did not know",
@@ -84,12 +90,12 @@ SHOWN: Final[dict[str, str]] = {
     "run.completed": "What is open is closed. Then the outcome `success`, with `pendingToolCallIds`, `usage` and "
     "`result`.",
     "run.failed": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code and the "
-    "message.",
+    "message; RUN_FINISHED before it, if the request answered interrupts.",
     "run.cancelling": "Nothing: the end shows it.",
     "run.cancelled": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the outcome "
     "`cancelled`.",
     "run.interrupted": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code "
-    "`run_interrupted`.",
+    "`run_interrupted`; RUN_FINISHED before it, if the request answered interrupts.",
     "round.started": "The step `round-N`.",
     "round.completed": "Text is closed and told what it was (`agui-bridge:role`); `agui-bridge:round` repeats it for "
     "all messages of the round.",
@@ -113,6 +119,12 @@ SHOWN: Final[dict[str, str]] = {
     "artifact.created": "An activity of the type `agui-bridge.artifact`, whose `url` is signed anew each time it is "
     "told.",
     "custom": "Name and value as they are.",
+    "child.started": "The child is announced. Whatever it says carries `subagentRunId`, steps and rounds too; its state "
+    "is its own and not shown.",
+    "child.completed": "What the child left open is closed; `result` is its value, if it owed one.",
+    "child.failed": "What the child left open is closed, then its code and message. The run goes on.",
+    "child.cancelled": "What the child left open is closed, then the code `run_cancelled`.",
+    "child.interrupted": "What the child left open is closed, then the code `run_interrupted`.",
     "history.seeded": "Nothing: it shows in snapshots.",
     "history.forked": "Nothing: it shows in snapshots.",
 }

@@ -34,6 +34,11 @@ REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
     "foreign_origin": (guard.ForeignOrigin, "A page of another origin, or on loopback a Host that is not loopback."),
     "not_found": (errors.NotFound, "No such route, agent, session or run, or it is not yours, or was deleted."),
     "method_not_allowed": (405, "The route has other methods; `Allow` names them."),
+    "queue_full": (errors.ThreadQueueFull, "As many messages wait for the thread as may (`queue_limit`)."),
+    "reader_dropped": (
+        errors.ReaderDropped,
+        "The process ends; the run goes on in another one. A stream is cut off for it: come back with the cursor.",
+    ),
     "thread_busy": (errors.ThreadBusy, "Another run is at work on the thread; `details.run_id` names it."),
     "run_conflict": (errors.RunConflict, "The `runId` was used on the thread for other content; `details.run_id`."),
     "idempotency_conflict": (

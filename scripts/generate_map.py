@@ -13,9 +13,12 @@ from typing import Any, Final
 from scripts.generate_markdown import code, one_line, replace_block, table
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PACKAGES: Final = ("runtime", "agui_bridge")
+PACKAGES: Final = ("runtime", "agui_bridge", "agui_check")
 
-_BARE: Final = {"agui_bridge/_version.py": "The version, where the build reads it"}
+_BARE: Final = {
+    "agui_bridge/_version.py": "The version, where the build reads it",
+    "agui_bridge/wire/ag_ui_pb2.py": "The messages of the protobuf form; `make proto` makes them of `ag_ui.proto`",
+}
 """Modules without a docstring of their own."""
 
 

@@ -52,6 +52,23 @@ def _think(found: re.Match[str], round_: int) -> JsonObject:
     }
 
 
+def _research(found: re.Match[str], round_: int) -> JsonObject:
+    topic = found[1].strip(" ?!.")
+    if round_ == 1:
+        return {
+            "text": "I will have that looked into. ",
+            "tool_calls": [{"name": "research", "arguments": {"topic": topic}}],
+        }
+    return {"text": f"That is what the researcher found about {topic}."}
+
+
+def _researcher(found: re.Match[str], round_: int) -> JsonObject:
+    topic = found[1].strip()
+    if round_ == 1:
+        return {"text": f"Looking up {topic}. ", "tool_calls": [{"name": "look_up", "arguments": {"topic": topic}}]}
+    return {"text": f"The library knows of {topic}, and says that it is well worth reading about."}
+
+
 def _hello(found: re.Match[str], round_: int) -> JsonObject:
     return {
         "text": "Hello! I am the demo agent: offline, deterministic, and every word of mine is on disk before you see "
@@ -70,6 +87,8 @@ _TABLE: Final[tuple[tuple[re.Pattern[str], frozenset[str], Callable[[re.Match[st
         frozenset({"add_todo"}),
         _todo,
     ),
+    (re.compile(r"^Research: (.+)$", re.S), frozenset({"look_up"}), _researcher),
+    (re.compile(r"\bresearch\s+(.+)", re.I), frozenset({"research"}), _research),
     (re.compile(r"\bfail", re.I), frozenset({"failing_tool"}), _fails),
     (re.compile(r"\b(?:slow|wait)\b", re.I), frozenset({"slow_tool"}), _slow),
     (re.compile(r"\bthink\b", re.I), frozenset(), _think),

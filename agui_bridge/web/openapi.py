@@ -13,7 +13,7 @@ from agui_bridge._version import __version__
 from agui_bridge.native_intake import MAX_KEY
 from agui_bridge.web.openapi_schemas import ID, SCHEMAS, STATUS, ref
 from agui_bridge.web.paging import MOST, USUAL
-from agui_bridge.wire import SSE_MEDIA_TYPE
+from agui_bridge.wire import PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE
 from runtime.canonical import JsonObject
 
 _CONVERTER: Final = re.compile(r"\{(\w+):\w+\}")
@@ -27,6 +27,7 @@ _REFUSALS: Final[dict[int, str]] = {
     410: "The events behind this cursor are gone: compacted, or removed when their time was over.",
     413: "The body is larger than `max_body_mib`.",
     415: "The body is not sent as application/json, or is compressed.",
+    429: "As many messages wait for the thread as may; try again when one of them was answered.",
     416: "No byte of this range is there.",
     422: "Something in the request does not have the shape described here; `details.path` says where.",
     503: "The store does not answer, or the server is shutting down; try again in a moment.",
@@ -173,8 +174,9 @@ _LOCATION: Final[JsonObject] = {"Location": _TEXT_HEADER}
 
 
 def _agui(name: str, summary: str) -> JsonObject:
-    stream = _stream("The run as server-sent events of AG-UI 1.0.", _RUN_HEADERS)
-    return _operation(name, summary, stream, 404, 409, body="RunAgentInput")
+    stream = _stream("The run as events of AG-UI 1.0, server-sent or in the form that `Accept` names.", _RUN_HEADERS)
+    stream["200"]["content"][PROTO_MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
+    return _operation(name, summary, stream, 404, 409, 429, body="RunAgentInput")
 
 
 _RUN_FIRST: Final = _agui("run_first_agent", "Runs the first agent. The answer is a stream of server-sent events.")
@@ -240,6 +242,7 @@ _PATHS: Final[JsonObject] = {
             _json(202, "The message was taken in, and its run has begun.", "Taken", _LOCATION),
             404,
             409,
+            429,
             body="NewMessage",
             parameters=(_KEY,),
         ),

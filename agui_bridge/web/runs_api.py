@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -10,7 +11,16 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agui_bridge.encoders import Rendering, SharedEncoder, agui_encoder, canonical_encoder
+from agui_bridge.encoders import (
+    Encoder,
+    Late,
+    Rendering,
+    SharedEncoder,
+    agui_encoder,
+    canonical_encoder,
+    in_run,
+    in_tree,
+)
 from agui_bridge.links import LinkOf
 from agui_bridge.prelude import Prelude, state_prelude
 from agui_bridge.projection import Echo, Projector
@@ -27,7 +37,7 @@ from runtime.canonical import Json
 from runtime.errors import EventsExpired, InvalidCursor, InvalidInput, NotFound
 from runtime.events import Record
 from runtime.journal.catalogue import RunFilter
-from runtime.run import TRANSITIONS, RunRecord
+from runtime.run import QUEUED, TRANSITIONS, RunRecord
 from runtime.supervisor import Supervisor
 
 FORMATS: Final = ("canonical", "agui")
@@ -105,11 +115,17 @@ class RunsApi:
             raise InvalidInput("full is 0 or 1.", details={"path": "full"})
         if full == "1" and not principal.operator:
             raise NotFound
-        if after > run.last_seq:
-            raise InvalidCursor(details={"last_event_seq": run.last_seq})
-        if run.is_over and after == run.last_seq:
+        of_tree = wanted == "agui" and run.run_id == run.root_run_id
+        end = await self._bridge.supervisor.tree_end(run) if of_tree and after else run.last_seq
+        if after > end:
+            raise InvalidCursor(details={"last_event_seq": end})
+        if run.is_over and after == end and after:
             return Response(status_code=204)
-        await self._require_kept(run, after)
+        if of_tree and end != run.last_seq:
+            await self._require_kept(run, 0)
+            await self._require_place(run, after, end)
+        else:
+            await self._require_kept(run, after)
         link_of = self._bridge.link_of(request)
         return await self._follow(self._bridge.supervisor, run, after, wanted, link_of, full=full == "1")
 
@@ -122,12 +138,25 @@ class RunsApi:
             if shared is None:
                 shared = self._shared[run.run_id, full] = SharedEncoder(canonical_encoder(run, full=full))
             return EventStream(supervisor.follow(run.run_id, after), shared, keep_alive_s=keep_alive_s)
-        thread = await supervisor.thread_as_of(run)
+        is_root = run.run_id == run.root_run_id
+        cursor = supervisor.follow_tree(run.run_id) if is_root else supervisor.follow(run.run_id, 0)
+        if run.status == QUEUED:
+            return EventStream(cursor, Late(partial(self._late, run.run_id, after, link_of)), keep_alive_s=keep_alive_s)
+        return EventStream(cursor, await self._agui(run, after, link_of), keep_alive_s=keep_alive_s)
+
+    async def _late(self, run_id: str, after: int, link_of: LinkOf) -> Encoder:
+        run = await self._bridge.supervisor.journal.find_run(run_id)
+        if run is None:
+            raise NotFound
+        return await self._agui(run, after, link_of)
+
+    async def _agui(self, run: RunRecord, after: int, link_of: LinkOf) -> Encoder:
+        thread = await self._bridge.supervisor.thread_as_of(run)
         base = [line.message for line in transcript(thread, without_run=run.run_id)]
         opening = Prelude(state_prelude(thread.state, None), base)
         echo = Echo(run.session_id or run.thread_id, run.client_run_id, run.parent_run_id)
-        encode = agui_encoder(Projector(echo, opening), after, Rendering(link_of=link_of))
-        return EventStream(supervisor.follow(run.run_id, 0), encode, keep_alive_s=keep_alive_s)
+        place = in_tree if run.run_id == run.root_run_id else in_run
+        return agui_encoder(Projector(echo, opening), after, Rendering(link_of=link_of), place)
 
     async def _require_kept(self, run: RunRecord, after: int) -> None:
         """Return if `after` is a place from which the run can be read. Raises EventsExpired."""
@@ -138,6 +167,20 @@ class RunsApi:
             if following and following[0].first_seq <= after:
                 nearest = {"before": following[0].first_seq - 1, "behind": following[0].seq}
                 raise EventsExpired(details={"last_event_seq": run.last_seq, **nearest})
+
+    async def _require_place(self, run: RunRecord, after: int, end: int) -> None:
+        """Return if `after` is a place in the root's tree from which it can be read. Raises EventsExpired."""
+        cursor = self._bridge.supervisor.follow_tree(run.run_id)
+        place = 0
+        try:
+            while run.is_over and place < after:
+                for record in await cursor.next():
+                    if place < after < record.root_seq:
+                        nearest = {"before": place, "behind": record.root_seq}
+                        raise EventsExpired(details={"last_event_seq": end, **nearest})
+                    place = record.root_seq
+        finally:
+            cursor.close()
 
     async def _run(self, request: Request, action: str = "read") -> tuple[Principal, RunRecord]:
         principal = await self._bridge.principal(request)

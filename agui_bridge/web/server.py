@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from types import FrameType
 import uvicorn
 
 from agui_bridge.bridge import Bridge
+from agui_bridge.web.stream import StreamAborted
 from runtime.errors import ConfigurationError
 
 log = logging.getLogger("agui_bridge")
@@ -32,11 +34,19 @@ BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Serves one bridge. `on_listening` is told the URL once it can be used."""
+    """Serves one bridge. `on_listening` is told the URL once it can be used. `is_worker`: others serve the same
+    address, under a parent that asks for their end."""
 
     def __init__(
-        self, bridge: Bridge, host: str, port: int, *, on_listening: Callable[[str], None] | None = None
+        self,
+        bridge: Bridge,
+        host: str,
+        port: int,
+        *,
+        on_listening: Callable[[str], None] | None = None,
+        is_worker: bool = False,
     ) -> None:
+        self._is_worker = is_worker
         level = bridge.settings.log_level
         super().__init__(
             uvicorn.Config(
@@ -54,6 +64,7 @@ class Server(uvicorn.Server):
         self._bridge = bridge
         self._on_listening = on_listening
         self._life = AsyncExitStack()
+        logging.getLogger("uvicorn.error").addFilter(_tells_news)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Take the address, start the bridge, listen. Raises ConfigurationError and what the store raises."""
@@ -66,18 +77,23 @@ class Server(uvicorn.Server):
                 each.close()
             await self._life.aclose()
             raise
-        urls = [_url(each) for each in listening]
+        urls = [url_of(each) for each in listening]
         log.info("agui-bridge serves %s on %s", ", ".join(self._bridge.agents), " and ".join(urls))
         if self._on_listening is not None:
             self._on_listening(urls[0])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first SIGTERM or SIGINT asks for the end, a second one of either kind does not wait for it."""
+        if self._is_worker and sig == signal.SIGINT:
+            return  # from a terminal it comes to the parent as well, who asks for the end
         self.force_exit = self.should_exit
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Drain, close the connections, stop the bridge."""
+        if self._is_worker:
+            for each in self.servers:
+                each.close()  # the others listen at the same address
         draining = asyncio.ensure_future(self._bridge.drain())
         while not draining.done() and not self.force_exit:
             await asyncio.wait({draining}, timeout=0.1)
@@ -88,6 +104,11 @@ class Server(uvicorn.Server):
         async with self._life:
             draining.result()
             await super().shutdown(sockets)
+
+
+def _tells_news(record: logging.LogRecord) -> bool:
+    """Whether a record of uvicorn's is not of a stream that was cut off: that one has told of itself."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], StreamAborted)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -133,6 +154,7 @@ def _why(error: OSError, host: str, port: int) -> str:
             return f"Nothing can listen on {host}, port {port}: {error.strerror}."
 
 
-def _url(listening: socket.socket) -> str:
+def url_of(listening: socket.socket) -> str:
+    """Where this socket is reached."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -100,7 +100,8 @@ class SessionsApi:
         await supervisor.sessions.find(principal, session_id, "run")
         key = key_digest(request.headers.get("idempotency-key"))
         message = new_message(await self._body(request))
-        taken = await NativeDesk(supervisor).take(principal, session_id, message, key)
+        desk = NativeDesk(supervisor, queue_limit=self._bridge.settings.queue_limit)
+        taken = await desk.take(principal, session_id, message, key)
         run = taken.run
         here = f"{prefix_of(request)}/api/agent-runs/{run.run_id}"
         document: JsonObject = {

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from agui_bridge.encoders import Encoder, Late, made
 from agui_bridge.wire.codec import SSE, Codec
-from runtime.events import Record
+from runtime.errors import ReaderDropped
 from runtime.journal.tail import Cursor
 
 log = logging.getLogger("agui_bridge.web")
@@ -46,12 +47,15 @@ class StreamAborted(Exception):
 
 
 class EventStream(Response):
-    """A response that follows a run. `encode` turns records into frames of `codec`; it may answer with nothing."""
+    """A response that follows a run. `encode` turns records into frames of `codec`; it may answer with nothing.
+
+    While the run waits for its thread there is nothing to tell but that the stream is alive.
+    """
 
     def __init__(
         self,
         cursor: Cursor,
-        encode: Callable[[list[Record]], bytes],
+        encode: Encoder | Late,
         *,
         keep_alive_s: float,
         codec: Codec = SSE,
@@ -78,8 +82,10 @@ class EventStream(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             alive.start()
+            encode: Encoder | None = None
             while records := await self._cursor.next():
-                if frames := self._encode(records):
+                encode = encode or await made(self._encode)
+                if frames := encode(records):
                     alive.spoke()
                     await send({"type": "http.response.body", "body": frames, "more_body": True})
                 if len(records) >= MANY:
@@ -88,6 +94,10 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b""})
         except OSError as error:  # from `send`, by servers that speak ASGI 2.4
             log.debug("the reader of run %s is gone: %s", self._cursor.run_id, error)
+        except ReaderDropped as dropped:
+            log.info("the stream of run %s is cut off: %s", self._cursor.run_id, dropped)
+            await _poison(send)
+            raise StreamAborted(f"The stream of run {self._cursor.run_id} goes on elsewhere.") from dropped
         except Exception as error:
             if not self._gone:
                 # Without the trace: the server logs that of what is raised here.

@@ -152,7 +152,7 @@ def moves(drafts: Sequence[Draft]) -> bool:
 
 def opens_tree(run: RunRecord, drafts: Sequence[Draft]) -> bool:
     """Whether events of a tree are counted from behind these on: the root has begun to hand out work."""
-    return run.parent_run_id is None and any(type(draft.event) is ChildStarted for draft in drafts)
+    return run.parent_run_id is None and ChildStarted in [type(draft.event) for draft in drafts]
 
 
 def advance(run: RunRecord, last_seq: int, drafts: Sequence[Draft], occurred_at: int) -> RunRecord:

@@ -123,7 +123,8 @@ async def _written(connection: Connection, appends: Sequence[Append]) -> list[Ru
     if len(done) < len(steps):
         return None
     for row in done:
-        settle(steps[row["place"]], row["recorded_at"], row["root_after"])
+        place: int = row["place"]
+        settle(steps[place], row["recorded_at"], row["root_after"])
     return steps
 
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from runtime.errors import EventsExpired, InvalidCursor, NotFound, StoreError
+from runtime.errors import EventsExpired, InvalidCursor, NotFound, ReaderDropped, StoreError
 from runtime.events import TERMINAL, Record
 from runtime.journal.channel import Channel, TreeChannel
 from runtime.journal.compaction import Place
 from runtime.journal.elsewhere import Elsewhere, Stay
 from runtime.journal.store import Store
+from runtime.run import QUEUED
 from runtime.system import Clock, SystemClock
 
 RING = 1024
@@ -56,6 +57,10 @@ class Tail:
         self._trees: dict[str, TreeChannel] = {}
         """The trees that are live in this process, by each run in them; a run without children is in none."""
         self._readers: dict[str, int] = {}
+        self.dropping = False
+        """Whether nobody is waited for any more that is at work elsewhere: the process is ending."""
+        self.on_published: Callable[[str, int], None] | None = None
+        """Called with a run's id and the seq up to which it was published."""
         self.on_readers_changed: Callable[[str, int], None] | None = None
         """Called with a run's id and the number of its open cursors whenever that number changes."""
 
@@ -74,6 +79,8 @@ class Tail:
         tree = self._trees.get(run_id)
         if tree is not None:
             tree.publish(records)
+        if records and self.on_published is not None:
+            self.on_published(run_id, records[-1].seq)
 
     def _joined(self, run_id: str, root_run_id: str) -> None:
         """The run has joined the tree of this root: from here on its readers are told what the tree does."""
@@ -90,6 +97,11 @@ class Tail:
     def tree(self, root_run_id: str) -> TreeChannel | None:
         """What is live of the root's tree, if it has children."""
         return self._trees.get(root_run_id)
+
+    def drop_readers(self) -> None:
+        """Wait for nothing more that is not at work here: whoever reads it is sent away, and comes back elsewhere."""
+        self.dropping = True
+        self.elsewhere.heard(None)
 
     def closed(self, run_id: str) -> None:
         """The run's life in this process is over: readers get the rest and then the end, or learn that it goes on."""
@@ -129,7 +141,7 @@ class Tail:
         run = await self._store.find_run(run_id)
         if run is None:
             raise NotFound
-        if not run.is_over and self._store.exclusive:
+        if not run.is_over and self._store.exclusive and run.status != QUEUED:
             raise StoreError(f"Run {run_id} is not at work in this process.", code="run_elsewhere")
         if after > run.last_seq:
             raise InvalidCursor
@@ -155,7 +167,7 @@ class Cursor:
         """All records that are ready, at least one, waiting for it if need be; [] when the run is over and all given.
 
         Raises StoreError `run_elsewhere` (the run is not over and not at work here, in a store that no other process
-        has open), `journal_gap`, `cursor_closed`; NotFound, InvalidCursor, EventsExpired.
+        has open), `journal_gap`, `cursor_closed`; ReaderDropped, NotFound, InvalidCursor, EventsExpired.
         """
         while not self._at_end:
             if not self._open:
@@ -186,6 +198,9 @@ class Cursor:
         self._at_end = await self._tail._is_at_end(self.run_id, self.after)
         if self._at_end or not self._open:
             self._leave_elsewhere()
+        elif self._tail.dropping:
+            self._leave_elsewhere()
+            raise ReaderDropped
         elif stay is None:
             # To be read once more: what is committed from here on brings a hint, what was before may not have.
             self._stay = self._tail.elsewhere.follow(self.run_id)

@@ -24,6 +24,7 @@ class TreeCursor(Cursor):
 
     def __init__(self, tail: Tail, root_run_id: str):
         super().__init__(tail, root_run_id, 0)
+        tail._count(root_run_id, 1)
         self.root_after = 0
         self._places: dict[str, int] = {}
         """The seq of the last record given of each run; empty while the root is followed alone."""
@@ -64,9 +65,13 @@ class TreeCursor(Cursor):
             own = list(takewhile(lambda record: record.root_seq == record.seq, records))
         given = self._advance(own, is_live=channel is not None) if own else []
         self.root_after = self.after
-        if len(own) < len(records) or (channel is None and any(type(each.event) is ChildStarted for each in own)):
-            if not self._at_end:
-                self._enter([run.run_id for run in await self._tail._store.runs_of_tree(self.run_id)])
+        joined = len(own) < len(records)
+        if not self._at_end and (joined or channel is None):
+            children = [each.event.run_id for each in own if isinstance(each.event, ChildStarted)]
+            if joined:
+                children += [run.run_id for run in await self._tail._store.runs_of_tree(self.run_id)]
+            if children:  # be they begun or not
+                self._enter(children)
         return given
 
     def _enter(self, runs: Sequence[str]) -> None:

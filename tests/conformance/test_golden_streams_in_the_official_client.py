@@ -41,6 +41,7 @@ def assert_same(verdict: Verdict, messages: list[JsonObject], state: Any) -> Non
 
 
 @pytest.mark.parametrize("name", SCENES)
+@pytest.mark.requirement("R-122", "R-126")
 async def test_a_golden_stream_builds_what_the_server_holds(name: str, official_client: OfficialClient) -> None:
     for each in await play(name):
         verdict = await official_client.replay(each.answer.body, each.asked)
@@ -166,6 +167,7 @@ async def test_a_page_that_forgot_the_state_is_told_it_again(official_client: Of
         assert [todo["text"] for todo in again.state["todos"]] == ["milk", "tea"]
 
 
+@pytest.mark.requirement("R-126")
 async def test_a_new_page_on_an_old_thread_is_told_everything(official_client: OfficialClient) -> None:
     async with serving(demo_agent()) as served:
         await Visitor(official_client, served).say("What is the weather in Oslo?")
@@ -180,6 +182,7 @@ BATCH = 5
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.requirement("R-081", "R-126")
 async def test_what_chance_makes_of_a_conversation_builds_what_the_server_holds(
     seed: int, official_client: OfficialClient
 ) -> None:

@@ -28,6 +28,7 @@ NAMED = {"accept": PROTO.media_type}
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("R-028")
 async def test_every_vector_is_read_as_the_event_that_it_was(official_client: OfficialClient) -> None:
     for vector in VECTORS:
         (event,) = await official_client.decode(proto_frame(vector["event"]))
@@ -86,6 +87,7 @@ async def played(name: str) -> AsyncGenerator[tuple[Served, list[tuple[JsonObjec
 
 
 @pytest.mark.parametrize("name", SCENES)
+@pytest.mark.requirement("R-026", "R-028")
 async def test_a_golden_stream_is_its_twin_in_server_sent_events(name: str, official_client: OfficialClient) -> None:
     async with played(name) as (served, answers):
         streams = [await official_client.decode(answer.body) for _, answer in answers]

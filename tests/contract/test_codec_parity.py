@@ -176,6 +176,7 @@ def test_every_constructor_is_among_the_cases():
     }
 
 
+@pytest.mark.requirement("R-128", "R-129")
 def test_messages_of_an_input_come_out_of_a_snapshot_as_they_went_in():
     messages = [message for message in MESSAGES if message["id"] not in {"a0", "d1", "u1", "o1", "r1"}]
     document = {"threadId": "t", "runId": "r", "messages": messages}

@@ -38,6 +38,7 @@ EQUAL_WHEN_DECODED = {
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+@pytest.mark.requirement("R-027")
 def test_an_event_has_the_bytes_of_the_official_encoder(vector: dict[str, Any]):
     ours = proto_frame(vector["event"])
     theirs = bytes.fromhex(vector["hex"])
@@ -81,6 +82,7 @@ def label_of(field: Any) -> str:
 
 
 @pytest.mark.parametrize("name", SCHEMA["messages"])
+@pytest.mark.requirement("R-026")
 def test_a_message_has_the_fields_of_the_wire(name: str):
     message: Any = pb.ToolCall.Function if name == "ToolCall_Function" else getattr(pb, name)
     ours = [
@@ -90,6 +92,7 @@ def test_a_message_has_the_fields_of_the_wire(name: str):
     assert sorted(ours, key=lambda field: field["number"]) == SCHEMA["messages"][name]
 
 
+@pytest.mark.requirement("R-026")
 def test_the_enums_have_the_numbers_of_the_wire():
     assert dict(pb.EventType.items()) == SCHEMA["enums"]["EventType"]
     assert dict(pb.JsonPatchOperationType.items()) == SCHEMA["enums"]["JsonPatchOperationType"]

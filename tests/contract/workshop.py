@@ -23,6 +23,7 @@ from runtime.models import Model
 from runtime.request import RunRequest
 from runtime.run import RunRecord
 from runtime.supervisor import Leasing, Performer, Supervisor
+from runtime.system import Mint
 from runtime.testing import CountingIds, Line, ManualClock, ScriptedProvider
 from runtime.thread import Thread
 
@@ -67,6 +68,8 @@ class Workshop:
         limits: Limits | None = None,
         leasing: Leasing | None = None,
         grace_s: float = 10.0,
+        mint: Mint | None = None,
+        recovers: bool = False,
         **of_agent: Any,
     ) -> None:
         self.clock = ManualClock()
@@ -78,10 +81,11 @@ class Workshop:
             self.journal,
             {"assistant": Performer(self.agent, self.model)},
             clock=self.clock,
-            mint=CountingIds(),
+            mint=mint or CountingIds(),
             limits=limits or Limits(stop_grace_s=0.2),
             leasing=leasing,
             disconnect_grace_s=grace_s,
+            recovers=recovers,
         )
         self._client_runs = count(1)
 

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -20,12 +21,13 @@ LEASE_S = 1.5
 
 
 @asynccontextmanager
-async def pair() -> AsyncGenerator[tuple[ServerProcess, ServerProcess], None]:
+async def pair(**settings: Any) -> AsyncGenerator[tuple[ServerProcess, ServerProcess], None]:
     """Two servers over one new database."""
+    settings = {"lease_s": LEASE_S, **settings}
     name = database_name("pair")
     url = await make_database(name)
     try:
-        async with server(url, lease_s=LEASE_S) as a, server(url, lease_s=LEASE_S) as b:
+        async with server(url, **settings) as a, server(url, **settings) as b:
             yield a, b
     finally:
         await drop_database(name)
@@ -125,16 +127,17 @@ async def test_a_process_that_was_paused_beyond_its_lease_can_append_nothing_mor
 
 
 async def test_a_reader_elsewhere_keeps_a_run_alive_that_nobody_reads_here():
-    name = database_name("readers")
-    url = await make_database(name)
-    try:
-        settings = {"lease_s": LEASE_S, "disconnect_grace_s": 1}
-        async with server(url, **settings) as a, server(url, **settings) as b:
-            async with a.streaming(ask("/tokens 600 5")) as stream:
-                await stream.until("TEXT_MESSAGE_CONTENT")
-                following = asyncio.create_task(b.facts(stream.run_id))
-                await asyncio.sleep(0.1)
-            facts = await following
-            assert types(facts)[-1] == "run.completed"
-    finally:
-        await drop_database(name)
+    async with pair(disconnect_grace_s=1) as (a, b):
+        async with a.streaming(ask("/tokens 600 5")) as stream:
+            await stream.until("TEXT_MESSAGE_CONTENT")
+            url = f"/api/agent-runs/{stream.run_id}/events"
+            following = b.http.stream("GET", url)
+            elsewhere = await following.__aenter__()
+            pieces = elsewhere.aiter_bytes()
+            read = await anext(pieces)
+        try:
+            async for piece in pieces:
+                read += piece
+        finally:
+            await following.__aexit__(None, None, None)
+        assert types(events_in(read))[-1] == "run.completed"

@@ -96,10 +96,13 @@ async def test_a_run_is_answered_with_the_headers_of_the_page() -> None:
     fixed = {name: value.split("`")[1] for name, value in rows if value.startswith("`")}
     named = {name for name, value in rows if not value.startswith("`")}
     async with serving(demo_agent()) as served:
-        answer = await served.run(ask("hello"), accept="application/vnd.ag-ui.event+proto")
+        answer = await served.run(ask("hello"))
+        named_form = dict(rows)["content-type"].split("`")[3]
+        in_the_other_form = await served.run(ask("hello"), accept=named_form)
         record = await served.get(answer.headers["location"])
     assert fixed.keys() == {"content-type", "cache-control", "x-accel-buffering"}
     assert {name: answer.headers[name] for name in fixed} == fixed
+    assert {name: in_the_other_form.headers[name] for name in fixed} == {**fixed, "content-type": named_form}
     assert named == {"x-run-id", "location"}
     assert record.document["run_id"] == answer.headers["x-run-id"]
 

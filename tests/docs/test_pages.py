@@ -84,7 +84,7 @@ def test_the_changelog_speaks_of_this_version() -> None:
 
 
 def test_modules_and_tests_that_pages_name_exist() -> None:
-    known = {path for package in ("runtime", "agui_bridge") for path in modules(package)}
+    known = {path for package in ("runtime", "agui_bridge", "agui_check") for path in modules(package)}
     for name in NAMES:
         for path in re.findall(r"`((?:runtime|agui_bridge|tests|scripts|bench)/[\w./]+\.py)`", text_of(name)):
             assert path in known or (ROOT / path).is_file(), f"{name} names {path}"

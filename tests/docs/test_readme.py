@@ -71,11 +71,15 @@ async def test_the_agent_in_the_readme_can_be_served(tmp_path: Path, monkeypatch
 
 
 async def test_the_phrases_in_the_readme_show_what_it_says() -> None:
-    (line,) = re.findall(r"^(`.+) show tools, state and reasoning\.$", text_of("README.md"), re.MULTILINE)
+    (line,) = re.findall(
+        r"^(`.+) show tools, state and reasoning;\n(?=`Research black tea`)", text_of("README.md"), re.M
+    )
     async with serving(demo_agent()) as served:
         answers = [await served.run(ask(words, thread=words)) for words in re.findall(r"`([^`]+)`", line)]
+        researched = await served.run(ask("Research black tea", thread="researched", protocolVersion="1.0"))
     seen = {type_ for answer in answers for type_ in answer.types}
     assert {"TOOL_CALL_RESULT", "STATE_SNAPSHOT", "REASONING_MESSAGE_CONTENT"} <= seen
+    assert "SUBAGENT_FINISHED" in researched.types
 
 
 @pytest.mark.needs_node

@@ -47,7 +47,7 @@ class Page:
         message = self._find(event["messageId"])
         if message is None:
             role = event.get("role", "assistant")
-            message = {"id": event["messageId"], "role": role, "content": ""}
+            message = {"id": event["messageId"], "role": role, "content": "", **_owner(event)}
             self.messages.append(message)
         _learn(message, event)
 
@@ -84,7 +84,7 @@ class Page:
         parent = event.get("parentMessageId", event["toolCallId"])
         message: JsonObject | None = self._find(parent)
         if message is None:
-            message = {"id": parent, "role": "assistant"}
+            message = {"id": parent, "role": "assistant", **_owner(event)}
             self.messages.append(message)
         calls: list[JsonObject] = message.setdefault("toolCalls", [])
         calls.append(call)
@@ -106,6 +106,7 @@ class Page:
             "role": "tool",
             "toolCallId": event["toolCallId"],
             "content": event["content"],
+            **_owner(event),
         }
         _learn(result, event)
         self.put_result(result)
@@ -152,6 +153,7 @@ class Page:
             "role": "activity",
             "activityType": event["activityType"],
             "content": event["content"],
+            **_owner(event),
         }
         known = self._find(event["messageId"])
         if known is None:
@@ -172,6 +174,10 @@ class Page:
         for message in (event.get("input") or {}).get("messages", ()):
             if self._find(message["id"]) is None:
                 self.messages.append(message)
+
+
+def _owner(event: JsonObject) -> JsonObject:
+    return {"subagentRunId": event["subagentRunId"]} if "subagentRunId" in event else {}
 
 
 def _learn(holder: JsonObject, event: JsonObject) -> None:

@@ -217,6 +217,7 @@ FULL = {"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_inpu
         (None, None, None),
     ],
 )
+@pytest.mark.requirement("R-196")
 def test_counts_are_totals_and_later_ones_replace_earlier_ones(
     first: Any, later: Any, expected: JsonObject | None
 ) -> None:

@@ -168,6 +168,7 @@ SIGNED = {"type": "thinking", "thinking": "Hm", "signature": "S"}
 HIDDEN = {"type": "redacted_thinking", "data": "R"}
 
 
+@pytest.mark.requirement("R-060", "R-203")
 def test_thoughts_go_back_to_the_provider_that_issued_them_in_their_place() -> None:
     history = (thought(), redacted(), words("a"), thought(), called(), answered())
     made = [block for _, block in blocks(USER, *history)]

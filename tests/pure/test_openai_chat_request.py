@@ -129,6 +129,7 @@ def test_no_arguments_go_back_as_an_empty_object(arguments: str) -> None:
         ({"type": "hologram", "source": "x"}, None),
     ],
 )
+@pytest.mark.requirement("R-043")
 def test_a_part_is_sent_if_the_format_has_it_and_left_out_if_not(part: JsonObject, sent: JsonObject | None) -> None:
     content = messages(Message("user", [{"type": "text", "text": "See:"}, part]))[0]["content"]
     assert (
@@ -137,6 +138,7 @@ def test_a_part_is_sent_if_the_format_has_it_and_left_out_if_not(part: JsonObjec
     )
 
 
+@pytest.mark.requirement("R-045")
 def test_a_message_or_result_that_lost_every_part_is_empty_text() -> None:
     video: JsonObject = {"type": "video", "source": {"type": "url", "value": "https://a.test/v"}}
     sent = messages(

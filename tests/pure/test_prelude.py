@@ -97,6 +97,7 @@ def test_the_thread_of_these_tests_has_all_that_can_be_lost():
         "the end lost, no thoughts kept",
     ],
 )
+@pytest.mark.requirement("R-126")
 def test_no_snapshot_one_or_two(shown: list[JsonObject], snapshots: int):
     assert [event["type"] for event in opened(shown).events] == ["MESSAGES_SNAPSHOT"] * snapshots
     after = page_after(shown)

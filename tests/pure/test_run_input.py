@@ -58,6 +58,7 @@ def as_document(run_input: RunInput) -> Doc:
 # --- what must be there and what may be absent --------------------------------------------------
 
 
+@pytest.mark.requirement("R-040")
 def test_thread_run_and_messages_are_all_that_an_input_needs():
     run_input = parse(an_input())
     assert run_input == RunInput("t1", "r1", [], warnings=[])
@@ -73,14 +74,17 @@ def test_a_missing_required_member_is_refused_with_its_path(name: str):  # R-040
 
 
 @pytest.mark.parametrize("state", [[1, 2], 5, "x", 0, False, "", {}, 1.5])
+@pytest.mark.requirement("R-048")
 def test_state_may_be_any_value(state: object):
     assert canonical(parse(an_input(state=state)).state) == canonical(state)
 
 
+@pytest.mark.requirement("R-046")
 def test_no_tools_and_empty_tools_are_the_same_request():
     assert input_digest(parse(an_input(a_user()))) == input_digest(parse(an_input(a_user(), tools=[], context=[])))
 
 
+@pytest.mark.requirement("R-050")
 def test_forwarded_props_keep_the_nulls_inside():
     assert parse(an_input(forwardedProps={"a": None, "b": [None]})).forwarded_props == {"a": None, "b": [None]}
 
@@ -103,6 +107,7 @@ def test_reasoning_and_activity_messages_are_known_shapes():  # R-058, R-060
 # --- what AG-UI does not know is left out -------------------------------------------------------
 
 
+@pytest.mark.requirement("R-053")
 def test_unknown_members_are_left_out_everywhere_with_a_warning():
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}", "x": 1}, "x": 1}
     document = an_input(
@@ -149,6 +154,7 @@ def test_a_content_part_of_an_unknown_type_is_left_out():  # R-053
     assert run_input.messages[0]["content"] == [{"type": "text", "text": "a"}]
 
 
+@pytest.mark.requirement("R-054")
 def test_a_part_whose_source_is_of_an_unknown_type_is_left_out_whole():
     run_input = parse(an_input(a_user([{"type": "image", "source": {"type": "cloud", "value": "x"}}])))
     assert run_input.messages[0]["content"] == []
@@ -165,6 +171,7 @@ def test_a_part_whose_source_is_of_an_unknown_type_is_left_out_whole():  # R-054
         ("text/plain", "document"),
     ],
 )
+@pytest.mark.requirement("R-059")
 def test_a_retired_binary_part_is_read_by_its_media_type(mime_type: str, part_type: str):
     run_input = parse(an_input(a_user([{"type": "binary", "mimeType": mime_type, "data": "AA=="}])))
     source = {"type": "data", "value": "AA==", "mimeType": mime_type}
@@ -256,16 +263,19 @@ MALFORMED: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("document", "path"), MALFORMED, ids=[path or "/" for _, path in MALFORMED])
+@pytest.mark.requirement("R-055", "R-056")
 def test_a_malformed_member_is_refused_with_its_path(document: object, path: str):
     refusal = the_refusal(document)
     assert (refusal.status, refusal.code, refusal.details["path"]) == (422, "invalid_input", path)
     assert refusal.details["expected"] in refusal.message
 
 
+@pytest.mark.requirement("R-057")
 def test_snake_case_names_are_unknown():
     assert the_refusal({"thread_id": "t", "run_id": "r", "messages": []}).details["path"] == "/threadId"
 
 
+@pytest.mark.requirement("R-056")
 def test_a_retired_null_is_read_as_absent():
     document = an_input(
         a_user([{"type": "image", "source": PIXEL, "metadata": None}]),

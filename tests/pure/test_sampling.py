@@ -293,6 +293,7 @@ def test_a_run_can_be_ended_from_outside_whatever_was_to_be_done():
     assert (sampling.next(), sampling.is_over) == (Stop("enough"), True)
 
 
+@pytest.mark.requirement("R-197", "R-195")
 def test_usage_is_added_up_by_model_and_what_nobody_said_stays_unknown():
     sampling = loop()
     first = {"input_tokens": 10, "output_tokens": 2, "cached_input_tokens": 0}

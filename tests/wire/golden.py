@@ -55,6 +55,12 @@ def _line(event: JsonObject, names: Names) -> str:
     for member in ("protocolVersion", "role", "stepName", "toolCallName", "name", "code"):
         if member in event:
             words.append(event.pop(member))
+    if "subagentRunId" in event:
+        words.append("of " + names.of("s", event.pop("subagentRunId")))
+    if "parentSubagentRunId" in event:
+        words.append("below " + names.of("s", event.pop("parentSubagentRunId")))
+    if "parentToolCallId" in event:
+        words.append("for " + names.of("c", event.pop("parentToolCallId")))
     if "parentMessageId" in event:
         words.append("in " + names.of("m", event.pop("parentMessageId")))
     if kind == "CUSTOM":
@@ -86,6 +92,8 @@ def _message(message: JsonObject, names: Names) -> str:
     for call in message.pop("toolCalls", []):
         words.append(f"{names.of('c', call['id'])}={call['function']['name']}{call['function']['arguments']}")
     words += _metadata(message)
+    if "subagentRunId" in message:
+        words.append("of " + names.of("s", message.pop("subagentRunId")))
     return " ".join(words + ([_json(message)] if message else []))
 
 

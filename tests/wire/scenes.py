@@ -113,7 +113,18 @@ def more(*messages: JsonObject, run: str = "r2", **members: Any) -> Request:
 
 def actor(*rounds: Iterable[Line], **members: Any) -> Callable[[], Agent]:
     """An agent whose model plays these rounds."""
-    return lambda: Agent("assistant", model=ScriptedProvider(*rounds), tools=TOOLS, **members)
+    tools = members.pop("tools", TOOLS)
+    return lambda: Agent("assistant", model=ScriptedProvider(*rounds), tools=tools, **members)
+
+
+def helper(*rounds: Iterable[Line]) -> Agent:
+    """An agent that is asked by others: it looks things up and says what it found, unless it plays these rounds."""
+    usual = [calls(("lookup", '{"key":"tea"}'), text="Looking."), says("Tea is 42")]
+    model = ScriptedProvider(*(rounds or usual))
+    return Agent("helper", model=model, tools=[lookup], description="Looks things up.")
+
+
+CUT = ProviderError("The provider's stream broke off.", code="stream_cut", retryable=True)
 
 
 def one_call(name: str, arguments: str, *, commit: bool = True, finish: str = "tool_calls") -> list[Line]:
@@ -242,6 +253,33 @@ SCENES: dict[str, Scene] = {
         [first("Hi"), more({"id": "u2", "role": "user", "content": "Thanks"})],
     ),
     "list of values": Scene(actor(says('{"value":[1,2]}'), output_type=list[int], output_mode="native")),
+    "child run": Scene(
+        actor(calls(("helper", '{"prompt":"Tea?"}'), text="Asking."), says("It says 42"), tools=[helper()]),
+        [first("Hi"), more({"id": "u2", "role": "user", "content": "Thanks"})],
+    ),
+    "child of a child": Scene(
+        actor(
+            calls(("middle", '{"prompt":"Ask on"}')),
+            says("Done"),
+            tools=[
+                Agent(
+                    "middle",
+                    model=ScriptedProvider(calls(("helper", '{"prompt":"Tea?"}')), says("42")),
+                    tools=[helper()],
+                )
+            ],
+        )
+    ),
+    "child that fails": Scene(
+        actor(calls(("helper", '{"prompt":"Tea?"}')), says("A pity"), tools=[helper([s.TextDelta("Half "), CUT])])
+    ),
+    "child whose call was cut": Scene(
+        actor(
+            calls(("helper", '{"prompt":"Tea?"}')),
+            says("A pity"),
+            tools=[helper([*one_call("lookup", '{"key":')[:2], CUT])],
+        )
+    ),
     "shared state": Scene(
         demo_agent,
         [

@@ -222,6 +222,7 @@ async def test_an_event_stream_in_the_format_of_agui_has_links_and_the_journal_h
 
 
 @pytest.mark.parametrize("name", ["show", "show_from_a_thread"])
+@pytest.mark.requirement("R-130")
 async def test_activities_and_facts_of_a_tool_are_shown_in_their_order(name: str, official_client: OfficialClient):
     async with serving(agent(name)) as served:
         answer = await served.run(ask("Hi", protocolVersion="1.0"))

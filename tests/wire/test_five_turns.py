@@ -148,6 +148,7 @@ FIVE = [
 
 
 @pytest.mark.parametrize("show", [whole, only_new, fresh_ids, fresh_user_ids, window])
+@pytest.mark.requirement("R-041")
 async def test_however_a_page_restates_its_history_the_model_sees_each_message_once(
     show: Callable[[Page, int], list[JsonObject]],
 ):
@@ -166,6 +167,7 @@ async def test_however_a_page_restates_its_history_the_model_sees_each_message_o
         assert len(conversation.page.messages) == len({message["id"] for message in conversation.page.messages})
 
 
+@pytest.mark.requirement("R-041")
 async def test_an_edit_forks_the_history_there_and_the_old_branch_stays_readable():
     async with talking(whole) as conversation:
         for n in (1, 2):
@@ -191,6 +193,7 @@ async def test_an_edit_forks_the_history_there_and_the_old_branch_stays_readable
         }
 
 
+@pytest.mark.requirement("R-041")
 async def test_a_truncated_history_is_what_the_model_sees_and_the_last_question_is_asked_again():
     async with talking(whole) as conversation:
         for n in (1, 2):
@@ -219,6 +222,7 @@ async def test_a_history_that_says_nothing_new_calls_no_model():
         assert len(conversation.model.prompts) == 1
 
 
+@pytest.mark.requirement("R-126")
 async def test_a_page_that_lost_the_answer_gets_it_back_at_its_place():
     async with talking(whole) as conversation:
         await conversation.say("say 1")
@@ -228,6 +232,7 @@ async def test_a_page_that_lost_the_answer_gets_it_back_at_its_place():
         assert shown == ["say 1", "answer 1", "say 2", "answer 2"]
 
 
+@pytest.mark.requirement("R-041")
 async def test_a_fresh_server_takes_over_the_history_that_it_is_shown():
     shown: list[JsonObject] = [
         {"id": "a", "role": "user", "content": "where?"},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.wire.scenes import golden_of
@@ -48,6 +49,7 @@ RUN_FINISHED t1 r1 success\
 """)
 
 
+@pytest.mark.requirement("R-096")
 async def test_tools_at_once_answer_in_the_order_in_which_they_are_done() -> None:
     assert await golden_of("two tools at once") == snapshot("""\
 RUN_STARTED t1 r1 1.0
@@ -73,6 +75,7 @@ RUN_FINISHED t1 r1 success\
 """)
 
 
+@pytest.mark.requirement("R-087")
 async def test_text_behind_a_call_of_the_same_round_reopens_the_message() -> None:
     assert await golden_of("text around a call") == snapshot("""\
 RUN_STARTED t1 r1 1.0
@@ -100,6 +103,7 @@ RUN_FINISHED t1 r1 success\
 """)
 
 
+@pytest.mark.requirement("R-108")
 async def test_a_tool_that_fails_answers_so_and_the_run_goes_on() -> None:
     assert await golden_of("failing tool") == snapshot("""\
 RUN_STARTED t1 r1 1.0
@@ -121,6 +125,7 @@ RUN_FINISHED t1 r1 success\
 """)
 
 
+@pytest.mark.requirement("R-135", "R-136", "R-137")
 async def test_reasoning_is_a_message_of_its_own_before_the_text() -> None:
     assert await golden_of("reasoning, then text") == snapshot("""\
 RUN_STARTED t1 r1 1.0
@@ -206,6 +211,7 @@ RUN_FINISHED t1 r1 success {"usage":[{"provider":"testing","model":"scripted-pro
 """)
 
 
+@pytest.mark.requirement("R-117")
 async def test_malformed_arguments_are_answered_and_never_run() -> None:
     assert await golden_of("malformed arguments") == snapshot("""\
 RUN_STARTED t1 r1 1.0
@@ -248,6 +254,7 @@ RUN_FINISHED t1 r1 success {"usage":[{"provider":"testing","model":"scripted-pro
 """)
 
 
+@pytest.mark.requirement("R-072", "R-074")
 async def test_rounds_beyond_the_budget_end_the_run_as_cancelled() -> None:
     assert await golden_of("budget of rounds") == snapshot("""\
 RUN_STARTED t1 r1 1.0
@@ -262,6 +269,7 @@ RUN_FINISHED t1 r1 cancelled\
 """)
 
 
+@pytest.mark.requirement("R-049", "R-123")
 async def test_a_change_of_state_is_told_and_a_page_that_lacks_the_state_is_told_it_first() -> None:
     assert await golden_of("shared state") == snapshot("""\
 RUN_STARTED t1 r1 1.0

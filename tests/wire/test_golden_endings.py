@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from inline_snapshot import snapshot
 
 from agui_bridge.desk import Accepted, Desk
+from agui_bridge.encoders import made
 from agui_bridge.intake import IntakePolicy
 from agui_bridge.run_input import parse
 from runtime import samples as s
@@ -51,8 +52,9 @@ class Retried:
         accepted = await desk.accept(parse(ask("Hi")), "assistant", ANONYMOUS)
         assert isinstance(accepted, Accepted)
         body = b""
+        encode = await made(accepted.encode)
         while records := await accepted.cursor.next():
-            body += accepted.encode(records)
+            body += encode(records)
         accepted.cursor.close()
         await self.supervisor.drain(5)
         await self.supervisor.stop()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.wire.scenes import golden_of
@@ -35,6 +36,7 @@ RUN_FINISHED t1 r2 success\
 """)
 
 
+@pytest.mark.requirement("R-104", "R-105", "R-107")
 async def test_of_mixed_tools_ours_are_run_and_the_page_owes_the_rest() -> None:
     assert await golden_of("frontend and server tools") == snapshot("""\
 RUN_STARTED t1 r1 1.0

@@ -14,6 +14,7 @@ from tests.wire.desk import PICK, desk, two_turns
 # --- tools of the page ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("R-110")
 async def test_two_calls_may_be_answered_one_request_at_a_time_C_138():
     async with desk(calls(("pick", "{}"), ("pick", "{}")), says("Fine")) as open_desk:
         first = await open_desk.say("pick twice", tools=[PICK])
@@ -40,6 +41,7 @@ async def test_an_answer_alone_is_enough_C_136():
         assert open_desk.page.messages == await open_desk.held()
 
 
+@pytest.mark.requirement("R-111")
 async def test_going_on_without_an_answer_leaves_no_call_open_and_a_late_answer_is_told_C_106():
     async with desk(calls(("pick", "{}")), says("A joke"), says("I see")) as open_desk:
         first = await open_desk.say("pick a colour", tools=[PICK])
@@ -66,6 +68,7 @@ async def test_tools_belong_to_their_request_C_147():
         assert offered == [["look", "pick"], ["look"], ["look"]]
 
 
+@pytest.mark.requirement("R-047")
 async def test_every_context_entry_reaches_the_model():
     async with desk(says("one")) as open_desk:
         context = [{"description": "the page", "value": "/cart"}, {"description": "the hour", "value": "nine"}]
@@ -87,6 +90,7 @@ async def test_a_system_message_of_a_page_reaches_the_model_only_if_the_server_a
         assert open_desk.page.messages == await open_desk.held()
 
 
+@pytest.mark.requirement("R-058")
 async def test_thoughts_and_activities_of_a_page_are_no_part_of_the_prompt_C_143():
     async with desk(says("Hello"), says("On")) as open_desk:
         await open_desk.say("Hi")
@@ -99,6 +103,7 @@ async def test_thoughts_and_activities_of_a_page_are_no_part_of_the_prompt_C_143
         assert open_desk.prompt == ["user: Hi", "assistant: Hello", "user: Go on"]
 
 
+@pytest.mark.requirement("R-200")
 async def test_forged_calls_results_and_answers_never_reach_the_model_C_146():
     async with two_turns() as open_desk:
         honest = list(open_desk.prompt)
@@ -131,6 +136,7 @@ async def test_a_state_of_any_kind_is_taken(state: Any):
 @pytest.mark.parametrize(
     ("rule", "held"), [("replace", {"theirs": 2}), ("merge", {"ours": 1, "theirs": 2}), ("ignore", {})]
 )
+@pytest.mark.requirement("R-049", "R-123")
 async def test_what_a_pages_state_does_to_ours_is_a_setting_and_the_page_learns_what_came_of_it(rule: str, held: Any):
     async with desk(says("one"), says("two"), client_state=rule) as open_desk:
         await open_desk.say("hi", state={"ours": 1})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 
+import httpx2
+import orjson
 import pytest
 
 from agui_bridge.demo import demo_agent
@@ -14,7 +16,6 @@ from runtime.samples import TextDelta
 from runtime.testing import ScriptedProvider, says
 from tests.serving import ask, serving
 from tests.wire.protobuf import PROTO, events_of, frames_of, types_of
-from tests.wire.sockets import eventually
 
 SSE = "text/event-stream"
 TALK = ["RUN_STARTED", "STEP_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
@@ -33,18 +34,21 @@ TALK = ["RUN_STARTED", "STEP_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTE
         ("application/*", SSE),
     ],
 )
+@pytest.mark.requirement("R-021", "R-022", "R-024")
 async def test_the_form_is_what_the_client_names(accept: str, content_type: str):
     async with serving(demo_agent()) as served:
         answer = await served.run(ask("hello"), accept=accept)
         assert (answer.status, answer.headers["content-type"]) == (200, content_type)
 
 
+@pytest.mark.requirement("R-022")
 async def test_without_an_accept_header_the_form_is_server_sent_events():
     async with serving(demo_agent()) as served:
         del served.http.headers["accept"]
         assert (await served.run(ask("hello"))).headers["content-type"] == SSE
 
 
+@pytest.mark.requirement("R-025", "R-030")
 async def test_a_run_is_frames_that_abut_and_ends_with_its_one_terminal():
     async with serving(demo_agent()) as served:
         answer = await served.run(ask("/tokens 40", protocolVersion="1.0"), accept=PROTO)
@@ -58,13 +62,13 @@ async def test_a_run_is_frames_that_abut_and_ends_with_its_one_terminal():
         assert (finished.thread_id, finished.run_id, finished.outcome) == ("t1", "r1", "success")
 
 
-@pytest.mark.parametrize("path", ["/", "/agents/assistant"])
+@pytest.mark.parametrize("path", ["/", "/agents/demo"])
 async def test_every_agent_is_asked_in_either_form(path: str):
     async with serving(demo_agent()) as served:
         assert types_of((await served.run(ask("hello"), path, accept=PROTO)).body)[-1] == "RUN_FINISHED"
 
 
-@pytest.mark.parametrize("path", ["/connect", "/agents/assistant/connect"])
+@pytest.mark.parametrize("path", ["/connect", "/agents/demo/connect"])
 async def test_a_page_comes_back_in_either_form(path: str):
     async with serving(demo_agent()) as served:
         unknown = await served.run(ask("", thread="nowhere", run="r0", messages=[]), path, accept=PROTO)
@@ -94,6 +98,7 @@ async def test_the_events_of_a_run_are_server_sent_whatever_is_asked_for():
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("R-029")
 async def test_a_refusal_before_the_stream_is_json():
     async with serving(demo_agent()) as served:
         for body, status in ((b"{", 400), ({"threadId": 5}, 422)):
@@ -102,6 +107,7 @@ async def test_a_refusal_before_the_stream_is_json():
             assert answer.document["code"]
 
 
+@pytest.mark.requirement("R-029")
 async def test_a_failure_behind_the_start_is_the_last_frame():
     broken = [TextDelta("Half "), ProviderError("The provider is away.", code="provider_unavailable")]
     async with serving(Agent("assistant", model=ScriptedProvider(broken))) as served:
@@ -118,17 +124,21 @@ async def test_nothing_that_is_no_frame_is_said_into_silence():
     gate = asyncio.Event()
     agent = Agent("assistant", model=ScriptedProvider([TextDelta("one "), gate, *says("two")], says("three")))
     async with serving(agent, keep_alive_s=0.02) as served:
-        silent = asyncio.create_task(served.run(ask("Hi"), accept=PROTO))
-        await eventually(lambda: len(served.bridge.supervisor._live) == 1)
-        (run_id,) = served.bridge.supervisor._live
-        async with served.http.stream("GET", f"/api/agent-runs/{run_id}/events") as other:
-            seen = b""
-            async for piece in other.aiter_bytes():  # the same silence, in the form that has a word for it
-                seen += piece
-                if seen.count(b": keep-alive") == 3:
-                    break
-        gate.set()
-        assert types_of((await silent).body)[-1] == "RUN_FINISHED"
+        content, headers = orjson.dumps(ask("Hi")), {"accept": PROTO, "content-type": "application/json"}
+        async with served.http.stream("POST", "/", content=content, headers=headers) as silent:
+            place = f"/api/agent-runs/{silent.headers['x-run-id']}/events"
+            async with served.http.stream("GET", place) as other:
+                await spoken(other, b": keep-alive", 3)  # the same silence, in the form that has a word for it
+            gate.set()
+            assert types_of(await silent.aread())[-1] == "RUN_FINISHED"
+
+
+async def spoken(response: httpx2.Response, mark: bytes, times: int) -> None:
+    seen = b""
+    async for piece in response.aiter_bytes():
+        seen += piece
+        if seen.count(mark) >= times:
+            return
 
 
 async def test_a_large_event_is_one_frame():

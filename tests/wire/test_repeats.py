@@ -55,6 +55,7 @@ BROKEN: list[Line] = [TextDelta("Half a "), ProviderError("The provider is away.
     [([says("Good morning")], 0), ([SELL, says("Here you are")], 1), ([SELL, BROKEN], 1), ([BROKEN], 0)],
     ids=["an answer", "a tool", "a tool, then a failure", "a failure"],
 )
+@pytest.mark.requirement("R-061")
 async def test_the_same_request_again_gets_the_same_bytes(rounds: list[Iterable[Line]], sold: int):
     agent, model, till = shop(*rounds)
     async with serving(agent) as served:

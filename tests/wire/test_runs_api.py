@@ -186,6 +186,7 @@ async def test_an_unknown_format_is_refused():
             assert (answer.status, answer.document["details"]) == (422, {"path": "format"})
 
 
+@pytest.mark.requirement("R-011")
 async def test_a_post_takes_no_cursor():
     async with serving(demo_agent()) as served:
         first = await served.run(ask("hello"), last_event_id="5")
@@ -221,6 +222,7 @@ async def test_the_canonical_format_is_slim_and_the_envelope_is_there_for_who_as
             assert {"schema_version", "trace_id", "span_id"} <= set(fact)
 
 
+@pytest.mark.requirement("R-018")
 async def test_the_agui_format_is_the_stream_that_the_post_gave():
     async with serving(demo_agent()) as served:
         ran = await served.run(ask(TODO, thread="t3", run="r3"))
@@ -239,6 +241,7 @@ async def test_the_agui_format_begins_with_the_state_as_it_was_then():
         assert answer.events[1]["snapshot"] == {"todos": [{"text": "x", "done": False}]}
 
 
+@pytest.mark.requirement("R-007", "R-018")
 async def test_in_the_agui_format_only_the_last_frame_of_a_fact_has_an_id_and_each_id_is_a_place_to_go_on_from():
     async with serving(demo_agent()) as served:
         await served.run(ask(TODO))
@@ -362,6 +365,7 @@ async def test_a_silent_stream_sends_comments_and_they_are_no_events():
         assert b": keep-alive" not in (await served.get(path)).body
 
 
+@pytest.mark.requirement("R-006")
 async def test_a_post_that_is_silent_sends_comments_too():
     gate = asyncio.Event()
     model = ScriptedProvider([gate, *says("hello")])

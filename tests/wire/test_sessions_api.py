@@ -274,7 +274,7 @@ async def test_a_message_may_be_made_of_parts():
         {"content": [{"type": "smell", "text": "x"}]},
         {"content": [{"type": "text"}]},
         {"content": [{"type": "text", "text": "x", "more": 1}]},
-        {"content": "x", "busy": "steer"},
+        {"content": "x", "busy": "wait"},
         {"content": "x", "busy": []},
         {"content": "x", "role": "assistant"},
         "x",

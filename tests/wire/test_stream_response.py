@@ -55,6 +55,7 @@ async def test_the_headers_keep_proxies_from_holding_frames_back_and_name_the_ru
         assert "x-run-id" not in nothing.headers
 
 
+@pytest.mark.requirement("R-004", "R-005", "R-008")
 async def test_the_body_is_one_event_a_frame_with_bare_line_feeds_and_ends_behind_its_one_terminal():
     text = "a line\nfeed, a return\r\n, a separator\u2028, a next line\u0085"
     async with serving(demo_agent()) as served, wire(served.url) as bare:
@@ -176,6 +177,7 @@ async def test_a_send_that_fails_because_nobody_is_there_closes_the_reader():
         assert supervisor.readers(run.run_id) == 0
 
 
+@pytest.mark.requirement("R-075")
 async def test_a_run_whose_only_reader_left_is_cancelled_after_the_grace():
     gate = asyncio.Event()
     async with serving(gated(gate), disconnect_grace_s=0) as served:
@@ -214,6 +216,7 @@ SURROUNDINGS: dict[str, list[Middleware]] = {
 
 
 @pytest.mark.parametrize("middleware", SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
+@pytest.mark.requirement("R-013")
 async def test_a_stream_that_cannot_go_on_is_cut_off_and_never_ended(
     middleware: list[Middleware], caplog: pytest.LogCaptureFixture
 ):

@@ -59,6 +59,7 @@ async def request(served: Served, method: str, path: str, **headers: str) -> Ans
 # --- routes and methods -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("R-002")
 async def test_a_method_that_a_route_does_not_have_is_405_and_names_those_that_it_has():
     async with guarded() as served:
         for method in ("GET", "PUT", "DELETE", "PATCH"):
@@ -288,6 +289,7 @@ class Stranger(AguiBridgeError):
     status = 401
 
 
+@pytest.mark.requirement("R-015")
 async def test_what_the_authenticate_hook_raises_is_the_answer_everywhere():
     async def nobody(request: Request) -> Principal:
         raise Stranger
