@@ -125,6 +125,9 @@ class Projector:
     # --- the run --------------------------------------------------------------------------------------------------
 
     def _run_started(self, event: e.RunStarted) -> list[AguiEvent]:
+        return self._begin()
+
+    def _begin(self) -> list[AguiEvent]:
         if self._begun:
             return []
         self._begun = True
@@ -156,7 +159,7 @@ class Projector:
         """The whole stream of a run that ended while it waited for its thread; nothing for any other fact."""
         if type(event) not in e.TERMINAL:
             return ()
-        return [*self._run_started(e.RunStarted(0, "", "", "", [])), *_HANDLERS[type(event)](self, event)]
+        return [*self._begin(), *_HANDLERS[type(event)](self, event)]
 
     def _finish(self, outcome: JsonObject, usage: list[JsonObject] | None, result: Json = None) -> list[AguiEvent]:
         echo, counts = self._echo, usage_out(usage)

@@ -50,6 +50,9 @@ def owner_only(principal: Principal, action: str, resource: Owned) -> bool:
 
 
 def authorize(principal: Principal, action: str, resource: Owned | None, policy: Policy = owner_only) -> None:
-    """Return if `principal` may take `action` (`read`, `run`, `cancel`, `update`, `delete`) on `resource`; raise NotFound if not."""
+    """Return if `principal` may take `action` (`read`, `run`, `cancel`, `update`, `delete`) on `resource`.
+
+    Raises NotFound if not.
+    """
     if resource is None or not policy(principal, action, resource):
         raise NotFound

@@ -28,24 +28,44 @@ HOOKS: Final = "runtime/hooks.py"
 ENDING: Final = "runtime/ending.py"
 BEGINNING: Final = "runtime/beginning.py"
 SUPERVISOR: Final = "runtime/supervisor.py"
+RECONCILER: Final = "runtime/reconciler.py"
+LINE: Final = "runtime/line.py"
+STEERING: Final = "runtime/steering.py"
 STATE: Final = "runtime/state_delta.py"
 CHILDREN: Final = "runtime/children.py"
 CONTEXT: Final = "runtime/tools/context.py"
 BESIDE: Final = "runtime/tool_facts.py"
 
 WRITERS: Final[dict[str, dict[str, str]]] = {
-    "run.started": {BEGINNING: "first fact of every run"},
-    "run.completed": {ENGINE: "at the end", BEGINNING: "at once, when there is nothing to say"},
-    "run.failed": {ENGINE: "at the end", SUPERVISOR: "when the journal refused the run's facts"},
-    "run.cancelling": {ENGINE: "when somebody or a hook asks for a stop, or a budget is used up"},
-    "run.cancelled": {ENGINE: "at the end"},
-    "run.interrupted": {ENGINE: "at a shutdown", SUPERVISOR: "at the next start after a crash"},
+    "run.started": {BEGINNING: "first fact of every run", STEERING: "of a run whose messages another one takes in"},
+    "run.completed": {
+        ENGINE: "at the end",
+        BEGINNING: "at once, when there is nothing to say",
+        STEERING: "when another run took its messages in",
+    },
+    "run.failed": {ENGINE: "at the end", RECONCILER: "when the journal refused the run's facts"},
+    "run.cancelling": {
+        ENGINE: "when somebody or a hook asks for a stop, or a budget is used up",
+        RECONCILER: "when nobody performs it any more",
+    },
+    "run.cancelled": {
+        ENGINE: "at the end",
+        RECONCILER: "when nobody performed it any more",
+        SUPERVISOR: "when it was withdrawn while it waited",
+    },
+    "run.interrupted": {
+        ENGINE: "at a shutdown",
+        RECONCILER: "when its executor was lost, or its agent changed before another one could go on",
+        LINE: "when it waited and cannot be performed any more",
+    },
     "round.started": {SAMPLING: "before the model is asked"},
     "round.completed": {SAMPLING: "when the stream ended with evidence"},
     "message.started": {SAMPLING: "before the first round"},
     "message.delta": {SAMPLING: "as the model speaks"},
     "message.completed": {
         TOLD: "what a user said, or a page answered too late",
+        "agui_bridge/native_intake.py": "what a user said to the native API",
+        CHILDREN: "what a child run is asked",
         SAMPLING: "what the model is told of an answer that does not fit the output type",
         ENDING: "the assistant's message, before the terminal event",
     },
@@ -101,7 +121,8 @@ SHOWN: Final[dict[str, str]] = {
     "all messages of the round.",
     "message.started": "Nothing: a message without text is not shown.",
     "message.delta": "The first one of a round opens the round's message.",
-    "message.completed": "Nothing: the text was streamed, and a user's message came from the page.",
+    "message.completed": "A user's message that steers the run: a MESSAGES_SNAPSHOT. The run's own was streamed, and "
+    "what came with the request is the page's.",
     "reasoning.started": "Nothing: a thought without text is not shown.",
     "reasoning.delta": "The first one opens the thought.",
     "reasoning.completed": "The thought is closed, with its signature or encrypted value.",
@@ -119,8 +140,8 @@ SHOWN: Final[dict[str, str]] = {
     "artifact.created": "An activity of the type `agui-bridge.artifact`, whose `url` is signed anew each time it is "
     "told.",
     "custom": "Name and value as they are.",
-    "child.started": "The child is announced. Whatever it says carries `subagentRunId`, steps and rounds too; its state "
-    "is its own and not shown.",
+    "child.started": "The child is announced. Whatever it says carries `subagentRunId`, steps and rounds too; its "
+    "state is its own and not shown.",
     "child.completed": "What the child left open is closed; `result` is its value, if it owed one.",
     "child.failed": "What the child left open is closed, then its code and message. The run goes on.",
     "child.cancelled": "What the child left open is closed, then the code `run_cancelled`.",

@@ -223,8 +223,8 @@ SCHEMAS: Final[JsonObject] = {
             "busy": {
                 "type": "string",
                 "enum": list(BUSY_POLICIES),
-                "description": "What becomes of the message while a run is at work: `reject` answers 409; it waits, stops "
-                "that run, or is taken in by it.",
+                "description": "What becomes of the message while a run is at work: `reject` answers 409; else it "
+                "waits, stops that run, or is taken in by it.",
             },
         },
         *("agent_id", "busy"),

@@ -112,7 +112,7 @@ class PostgresStore(
         beginning = Beginning(store.pool, opening, drafts_of(opening.events))
         begun = await self._finish(patiently(beginning.attempt))
         if isinstance(begun, Started | Queued):
-            store.writer.keep(AtHand(begun.run, begun.run.last_seq))
+            store.writer.keep(AtHand(begun.run, begun.run.last_seq, begun.run.parent_run_id is not None))
         return begun
 
     async def append(

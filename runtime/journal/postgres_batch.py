@@ -43,10 +43,11 @@ class Append:
 
 class AtHand(NamedTuple):
     """A run's record, and where its journal ends: `last_seq` runs ahead of the record's, which is made anew only when
-    more than that changes."""
+    more than that changes. `in_tree`: whether its events may be counted in a tree, too."""
 
     run: RunRecord
     last_seq: int
+    in_tree: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -84,7 +85,7 @@ def _add(plan: Plan, append: Append, known: AtHand | None) -> None:
     if known is None:
         raise FenceLost(f"There is no run {append.run_id}.")
     step = plan.steps.get(append.run_id)
-    run, last_seq = known if step is None else step.after
+    run, last_seq, in_tree = known if step is None else step.after
     if is_repeat(run, last_seq, append.fence, append.expected_seq, append.size):
         plan.repeats.append((append, known.run))
         return
@@ -95,14 +96,15 @@ def _add(plan: Plan, append: Append, known: AtHand | None) -> None:
             stored_json(name, getattr(run, name))
     if step is None:
         step = plan.steps[append.run_id] = RunStep(last_seq, known)
-    step.after = AtHand(run, end)
+    opens = opens_tree(run, append.drafts)
+    step.after = AtHand(run, end, in_tree or opens)
     step.changed |= changed
-    step.opens_tree |= opens_tree(run, append.drafts)
+    step.opens_tree |= opens
     step.appends.append(append)
 
 
 def values_of(steps: Sequence[RunStep]) -> list[Any]:
-    """The parameters of the statement `append`; `place` is the index of a step."""
+    """What both statements are given; `place` is the index of a step."""
     after = [step.after.run for step in steps]
     placed = [
         (place, seq, append.occurred_at, draft)
@@ -130,14 +132,24 @@ def values_of(steps: Sequence[RunStep]) -> list[Any]:
         [occurred_at for _, _, occurred_at, _ in placed],
         [draft.payload for _, _, _, draft in placed],
         [draft.checksum for _, _, _, draft in placed],
-        [run.root_run_id for run in after],
+    ]
+
+
+def statement_of(steps: Sequence[RunStep]) -> tuple[str, list[Any]]:
+    """The name of the statement that writes these steps, and its parameters."""
+    values = values_of(steps)
+    if not any(step.after.in_tree for step in steps):
+        return "append", values
+    return "append_in_trees", [
+        *values,
+        [step.after.run.root_run_id for step in steps],
         [step.opens_tree for step in steps],
     ]
 
 
-def settle(step: RunStep, recorded_at: int, root_after: int) -> None:
-    """The step was committed, behind this place of its tree: its appends have their records."""
-    ahead = root_after - step.before
+def settle(step: RunStep, recorded_at: int, root_after: int | None) -> None:
+    """The step was committed, behind this place of its tree if it is in one: its appends have their records."""
+    ahead = 0 if root_after is None else root_after - step.before
     for append in step.appends:
         after = append.expected_seq
         append.records = records_of(append.run_id, after, append.drafts, append.occurred_at, recorded_at, after + ahead)

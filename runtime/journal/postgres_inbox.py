@@ -17,7 +17,7 @@ from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal import Started
 from runtime.journal.changes import Draft, Standing, drafts_of, may_start, records_of, started
 from runtime.journal.inbox import Part, Starting
-from runtime.journal.postgres_batch import Append, AtHand, RunStep, plan_of, settle, values_of
+from runtime.journal.postgres_batch import Append, AtHand, RunStep, plan_of, settle, statement_of
 from runtime.journal.postgres_begin import put_contents
 from runtime.journal.postgres_connection import Connection, Pool, Unsettled, constraint_of, patiently, transaction
 from runtime.journal.postgres_rows import records_in, run_of
@@ -52,7 +52,7 @@ class PostgresInbox(ABC):
         drafts = drafts_of(starting.events)
         begun = await patiently(lambda: self._start(starting, drafts))
         if begun is not None:
-            self._keep(AtHand(begun.run, begun.run.last_seq))
+            self._keep(AtHand(begun.run, begun.run.last_seq, begun.run.parent_run_id is not None))
         return begun
 
     async def append_all(self, parts: Sequence[Part], occurred_at: int) -> list[list[Record]] | None:
@@ -119,7 +119,8 @@ async def _written(connection: Connection, appends: Sequence[Append]) -> list[Ru
     if plan.refused or plan.repeats:
         return None
     steps = list(plan.steps.values())
-    done = await connection.fetch(_SQL["append"], *values_of(steps))
+    query, values = statement_of(steps)
+    done = await connection.fetch(_SQL[query], *values)
     if len(done) < len(steps):
         return None
     for row in done:

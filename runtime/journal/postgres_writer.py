@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from runtime.errors import AguiBridgeError, StoreError
 from runtime.events import Record
 from runtime.journal.changes import Unstorable, confirm_repeat
-from runtime.journal.postgres_batch import Append, AtHand, Plan, plan_of, settle, values_of
+from runtime.journal.postgres_batch import Append, AtHand, Plan, plan_of, settle, statement_of
 from runtime.journal.postgres_connection import PATIENCE_S, Link, patiently
 from runtime.journal.postgres_rows import records_in, run_of
 from runtime.journal.queries import load
@@ -149,7 +149,8 @@ class PostgresWriter:
         if not steps:
             return set()
         done: set[str] = set()
-        for row in await self._link.fetch(_SQL["append"], *values_of(steps)):
+        query, values = statement_of(steps)
+        for row in await self._link.fetch(_SQL[query], *values):
             place: int = row["place"]
             step = steps[place]
             settle(step, row["recorded_at"], row["root_after"])

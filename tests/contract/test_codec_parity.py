@@ -22,7 +22,7 @@ from agui_bridge.wire.json_codec import encode_json
 from agui_bridge.wire.sse import frame
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Event)
-_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "conformance" / "schema-1.0.json").read_text("utf-8"))
+_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "agui_check" / "schema-1.0.json").read_text("utf-8"))
 VALID = Draft202012Validator({"$defs": _SCHEMA["$defs"], "$ref": "#/$defs/Event"})
 
 ESCAPES = {"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\\u0085"}

@@ -13,11 +13,28 @@ from runtime.errors import StoreError
 from runtime.heartbeat import Heartbeat
 from runtime.journal.leases import Lease
 from runtime.journal.memory import MemoryJournal
+from runtime.journal.store import Store
 from runtime.run import RunRecord
 from runtime.supervisor import Leasing, Supervisor
 from runtime.testing import says
 from tests.contract.workshop import only, types, until, workshop
 from tests.journals import Double
+
+
+class Renewed(Double):
+    """A store that says when leases were renewed twice."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.twice = asyncio.Event()
+        self._times = 0
+
+    async def renew(self, executor_instance_id: str, run_ids: Sequence[str], lease_s: float) -> list[Lease]:
+        leases = await super().renew(executor_instance_id, run_ids, lease_s)
+        self._times += 1
+        if self._times == 2:
+            self.twice.set()
+        return leases
 
 
 class Deaf(Double):
@@ -46,19 +63,17 @@ class Hanging(Deaf):
 
 async def test_a_run_at_work_keeps_its_lease():
     never = asyncio.Event()
-    journal = MemoryJournal()  # by the machine's clock
+    journal = Renewed(MemoryJournal())  # by the machine's clock
     async with workshop([s.TextDelta("a"), never, *says("b")], journal=journal, leasing=Leasing(0.3, 0.02)) as shop:
         run = await shop.begin()
         first = run.lease_expires_at
         assert first is not None
-
-        async def later() -> bool:
-            found = await shop.journal.find_run(run.run_id)
-            return found is not None and (found.lease_expires_at or 0) > first
-
-        async with asyncio.timeout(5):
-            while not await later():
-                await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await journal.twice.wait()
+        found = await shop.journal.find_run(run.run_id)
+        assert found is not None
+        assert found.lease_expires_at is not None
+        assert found.lease_expires_at > first
         never.set()
         await shop.follow(run)
 

@@ -28,7 +28,7 @@ STEPS = 4
 @cache
 def schema(event_type: str) -> Draft202012Validator:
     """The official schema of an event of this type."""
-    path = Path(__file__).parents[1] / "conformance" / "schema-1.0.json"
+    path = Path(__file__).parents[2] / "agui_check" / "schema-1.0.json"
     name = "".join(word.capitalize() for word in event_type.split("_")) + "Event"
     return Draft202012Validator({**json.loads(path.read_text(encoding="utf-8")), "$ref": f"#/$defs/{name}"})
 

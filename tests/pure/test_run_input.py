@@ -18,7 +18,7 @@ from runtime.canonical import canonical
 
 Doc = dict[str, Any]
 
-_SCHEMA: Doc = json.loads((Path(__file__).parents[1] / "conformance" / "schema-1.0.json").read_text("utf-8"))
+_SCHEMA: Doc = json.loads((Path(__file__).parents[2] / "agui_check" / "schema-1.0.json").read_text("utf-8"))
 VALID = Draft202012Validator({"$defs": _SCHEMA["$defs"], "$ref": "#/$defs/RunAgentInput"})
 
 PIXEL = {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}

@@ -19,7 +19,7 @@ from runtime.errors import AguiBridgeError
 from runtime.events import StateDelta, StateSnapshot
 from runtime.state_delta import PatchConflict, apply, change, diff
 
-_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "conformance" / "schema-1.0.json").read_text("utf-8"))
+_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "agui_check" / "schema-1.0.json").read_text("utf-8"))
 VALID = Draft202012Validator({"$defs": _SCHEMA["$defs"], "$ref": "#/$defs/JsonPatch"})
 
 keys = st.sampled_from(["a", "b", "", "/", "~", "~0", "~1", "~01", "a/b", "-", "0", "1", "00", "é", "//"]) | st.text(

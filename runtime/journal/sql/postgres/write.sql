@@ -6,6 +6,47 @@ WITH clock AS MATERIALIZED (SELECT agui_bridge.now_ms() AS now),
 given AS (
     SELECT * FROM unnest(
         $1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[], $7::text[], $8::bigint[],
+        $9::bigint[], $10::text[], $11::bytea[], $12::bytea[]
+    ) AS g (
+        place, run_id, fence, expected_seq, last_seq, changed, status, started_at, finished_at, final_message_id,
+        error, usage
+    )
+),
+moved AS (
+    UPDATE agui_bridge.runs AS r SET
+        last_seq = g.last_seq,
+        status = CASE WHEN g.changed THEN g.status ELSE r.status END,
+        started_at = CASE WHEN g.changed THEN g.started_at ELSE r.started_at END,
+        finished_at = CASE WHEN g.changed THEN g.finished_at ELSE r.finished_at END,
+        final_message_id = CASE WHEN g.changed THEN g.final_message_id ELSE r.final_message_id END,
+        error = CASE WHEN g.changed THEN g.error ELSE r.error END,
+        usage = CASE WHEN g.changed THEN g.usage ELSE r.usage END,
+        recorded_at = greatest(r.recorded_at, clock.now)
+    FROM given AS g, clock
+    WHERE r.run_id = g.run_id AND r.fence = g.fence AND r.last_seq = g.expected_seq
+        AND r.status IN ('queued', 'running', 'cancelling')
+    RETURNING g.place, r.run_no, r.tenant_id, r.recorded_at
+),
+added AS (
+    INSERT INTO agui_bridge.events (
+        run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version,
+        tenant_id
+    )
+    SELECT m.run_no, e.seq, e.seq, e.event_type, e.occurred_at, m.recorded_at, e.payload, e.checksum, $13, m.tenant_id
+    FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::bytea[], $19::bytea[])
+        AS e (place, seq, event_type, occurred_at, payload, checksum)
+    JOIN moved AS m ON m.place = e.place
+)
+SELECT place, recorded_at, NULL::bigint AS root_after FROM moved;
+
+-- The same for a group in which there are runs of trees. It costs an eighth more than the statement above, which is
+-- why runs without children do not use it.
+
+-- name: append_in_trees
+WITH clock AS MATERIALIZED (SELECT agui_bridge.now_ms() AS now),
+given AS (
+    SELECT * FROM unnest(
+        $1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[], $7::text[], $8::bigint[],
         $9::bigint[], $10::text[], $11::bytea[], $12::bytea[], $20::text[], $21::boolean[]
     ) AS g (
         place, run_id, fence, expected_seq, last_seq, changed, status, started_at, finished_at, final_message_id,
