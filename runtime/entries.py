@@ -194,8 +194,13 @@ class Turn:
 
     @property
     def calls(self) -> list[Call]:
-        """The committed calls, in order."""
-        return [call for round_ in self.rounds.values() for call in round_.calls]
+        """The committed calls, in the order of the history."""
+        return [call for round_ in self.rounds.values() for call in self._in_order(round_)]
+
+    def _in_order(self, round_: Round) -> list[Call]:
+        """The round's calls as they were shown; behind them those without a name, which nobody was shown."""
+        unseen = [call for call in round_.calls if call.call_id not in self._by_call]
+        return [call for call in round_.calls if call not in unseen] + unseen if unseen else round_.calls
 
     @property
     def last_round(self) -> int:
@@ -232,9 +237,8 @@ class Turn:
             calls = {call.call_id: call for call in round_.calls}
             for part in by_round.get(number, []):
                 yield from self._item(part, round_, calls)
-            unseen = [call for call in round_.calls if call.call_id not in self._by_call]  # without a name, never shown
-            yield from (call.items()[0] for call in unseen)
-            ordered = [call for call in round_.calls if call not in unseen] + unseen if unseen else round_.calls
+            ordered = self._in_order(round_)
+            yield from (call.items()[0] for call in ordered if call.call_id not in self._by_call)
             yield from (output for call in ordered if (output := call.output) is not None)
             if round_.rejection is not None:
                 yield Message("user", round_.rejection, REJECTION)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from runtime.events import ChildCompleted, ChildStarted, Event, MessageDelta, MessageStarted, Record
 from runtime.journal import Started
+from runtime.journal.inbox import Part
 from runtime.journal.store import Store
 from runtime.run import RunRecord
 from tests.contract.test_journal import DONE, NOW, opening
@@ -144,3 +145,18 @@ async def test_a_tree_is_counted_on_after_a_restart(store: Store, home: Home):
 async def test_an_unknown_tree_is_empty(store: Store):
     assert await store.tree_end("run_9") == 0
     assert await store.read_tree({"run_9": 0}, 10) == []
+
+
+async def test_what_runs_append_together_is_counted_in_their_trees(store: Store):
+    root = await root_of(store)
+    await append(store, "run_1", 1, handing_on("run_2"))
+    await child_of(store, root, "run_2")
+    await root_of(store, "run_3")
+    together = await store.append_all([Part("run_1", 1, 2, words(2)), Part("run_3", 1, 1, words(2))], NOW)
+    assert together is not None
+    assert [places(records) for records in together] == [
+        [("run_1", 3, 4), ("run_1", 4, 5)],
+        [("run_3", 2, 2), ("run_3", 3, 3)],
+    ]
+    assert places(await append(store, "run_2", 1, DONE)) == [("run_2", 2, 6)]
+    assert await store.tree_end("run_1") == 6

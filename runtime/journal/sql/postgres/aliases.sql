@@ -6,7 +6,8 @@ FROM agui_bridge.runs AS r LEFT JOIN agui_bridge.leases AS l ON l.run_no = r.run
 WHERE r.run_id = $1 AND r.thread_id = $2;
 
 -- name: put_alias
-INSERT INTO agui_bridge.aliases (thread_id, client_run_id, input_digest, run_id) VALUES ($1, $2, $3, $4)
+INSERT INTO agui_bridge.aliases (thread_id, client_run_id, input_digest, run_id, tenant_id)
+SELECT $1, $2, $3, $4, tenant_id FROM agui_bridge.threads WHERE thread_id = $1
 ON CONFLICT (thread_id, client_run_id, input_digest) DO UPDATE SET run_id = excluded.run_id;
 
 -- name: find_named_run

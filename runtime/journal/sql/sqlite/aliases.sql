@@ -9,7 +9,8 @@ ORDER BY r.run_no;
 SELECT * FROM runs WHERE run_id = ? AND thread_id = ?;
 
 -- name: put_alias
-INSERT INTO aliases (thread_id, client_run_id, input_digest, run_id) VALUES (?, ?, ?, ?)
+INSERT INTO aliases (thread_id, client_run_id, input_digest, run_id, tenant_id)
+SELECT ?1, ?2, ?3, ?4, tenant_id FROM threads WHERE thread_id = ?1
 ON CONFLICT (thread_id, client_run_id, input_digest) DO UPDATE SET run_id = excluded.run_id;
 
 -- name: find_named_run
