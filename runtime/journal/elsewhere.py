@@ -20,6 +20,9 @@ from runtime.system import Clock
 POLL_S = 1.0
 """How often is asked where the followed runs end."""
 
+LEAST_POLL_S = 0.1
+"""However short the time after which an unread run is stopped, the store is not told more often."""
+
 log = logging.getLogger("agui_bridge.journal")
 
 
@@ -89,7 +92,7 @@ class Elsewhere:
         self._store = store
         self._clock = clock
         self._mark_s = mark_s
-        self._poll_s = poll_s
+        self._poll_s = max(min(poll_s, mark_s), LEAST_POLL_S)
         self._followed: dict[str, _Followed] = {}
         self._marks: dict[str, bool] = {}
         self._polling: asyncio.Task[None] | None = None

@@ -33,7 +33,7 @@ async def run(budget: Budget) -> tuple[Answer, ScriptedProvider]:
     """A run that would go on for five rounds."""
     model = ScriptedProvider(*looking(5))
     async with serving(Agent("a", model=model, tools=[look], budget=budget)) as served:
-        answer = await served.run(ask("go"))
+        answer = await served.run(ask("go", protocolVersion="1.0"))
         document = (await served.get(answer.headers["location"])).document
         facts = (await served.get(answer.headers["location"] + "/events")).events
         assert document["status"] in ("cancelled", "succeeded")

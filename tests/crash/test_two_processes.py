@@ -127,8 +127,8 @@ async def test_a_process_that_was_paused_beyond_its_lease_can_append_nothing_mor
 
 
 async def test_a_reader_elsewhere_keeps_a_run_alive_that_nobody_reads_here():
-    async with pair(disconnect_grace_s=1) as (a, b):
-        async with a.streaming(ask("/tokens 600 5")) as stream:
+    async with pair(disconnect_grace_s=3) as (a, b):
+        async with a.streaming(ask("/tokens 1200 5")) as stream:
             await stream.until("TEXT_MESSAGE_CONTENT")
             url = f"/api/agent-runs/{stream.run_id}/events"
             following = b.http.stream("GET", url)

@@ -45,7 +45,9 @@ class Desk:
 
     async def post(self, **more: Any) -> Answer:
         """The page sends what it shows, and takes the answer in."""
-        answer = await self.served.run(ask("", run=f"r{next(RUNS)}", messages=self.page.messages, **more))
+        answer = await self.served.run(
+            ask("", run=f"r{next(RUNS)}", messages=self.page.messages, protocolVersion="1.0", **more)
+        )
         assert answer.status == 200, answer.body
         self.page.apply(answer.events)
         assert not self.page.surprises
