@@ -16,6 +16,9 @@ from runtime.journal.postgres import PostgresStore
 from runtime.journal.tail import Tail
 from runtime.journal.wakes import Wake
 from runtime.run import QUEUED, SUCCEEDED, RunRecord
+from tests.crash import process
+from tests.crash.test_kill import is_all_there, types
+from tests.serving import ask
 
 pytestmark = [pytest.mark.needs_pg_ctl, pytest.mark.timeout(180)]
 
@@ -39,9 +42,9 @@ class Server:
 
 
 async def _script(*arguments: str) -> str:
-    process = await asyncio.create_subprocess_exec("sh", str(SCRIPT), *arguments, stdout=asyncio.subprocess.PIPE)
-    said, _ = await process.communicate()
-    assert process.returncode == 0
+    running = await asyncio.create_subprocess_exec("sh", str(SCRIPT), *arguments, stdout=asyncio.subprocess.PIPE)
+    said, _ = await running.communicate()
+    assert running.returncode == 0
     return said.decode().strip()
 
 
@@ -112,3 +115,20 @@ async def test_runs_and_their_readers_go_on_over_crashes_of_the_server(server: S
     await tail.elsewhere.close()
     await there.close()
     await here.close()
+
+
+async def test_a_run_goes_on_over_a_crash_of_the_database_or_says_why_not(server: Server):
+    async with process.server(server.url) as running:
+        async with running.streaming(ask("/tokens 600 5")) as stream:
+            await stream.until("TEXT_MESSAGE_CONTENT", 20)
+            await server.crash()
+            await stream.to_the_end()
+        facts = await is_all_there(running, stream)
+        assert types(facts)[-1] in ("run.completed", "run.failed", "run.interrupted")
+        if types(facts)[-1] == "run.failed":
+            assert facts[-1]["payload"]["error"]["code"] == "store_error"
+        last = max(seq for seq, _ in stream.received if seq is not None)
+        rest = await running.http.get(f"/api/agent-runs/{stream.run_id}/events", headers={"last-event-id": str(last)})
+        assert rest.status_code in (200, 204)
+        answer = await running.post(ask("Hi", run="r2", message="u2"))
+        assert answer[-1]["type"] == "RUN_FINISHED"

@@ -111,17 +111,22 @@ def more(*messages: JsonObject, run: str = "r2", **members: Any) -> Request:
     return lambda shown: ask("", run=run, messages=[*shown, *messages], protocolVersion="1.0", **members)
 
 
-def actor(*rounds: Iterable[Line], **members: Any) -> Callable[[], Agent]:
-    """An agent whose model plays these rounds."""
-    tools = members.pop("tools", TOOLS)
-    return lambda: Agent("assistant", model=ScriptedProvider(*rounds), tools=tools, **members)
+def actor(
+    *rounds: Iterable[Line], name: str = "assistant", asks: Callable[[], Agent] | None = None, **members: Any
+) -> Callable[[], Agent]:
+    """An agent whose model plays these rounds; `asks` is one that it hands work to. Each is made for one performance."""
+
+    def made() -> Agent:
+        tools = TOOLS if asks is None else [lookup, asks()]
+        return Agent(name, model=ScriptedProvider(*rounds), tools=tools, **members)
+
+    return made
 
 
-def helper(*rounds: Iterable[Line]) -> Agent:
+def helper(*rounds: Iterable[Line]) -> Callable[[], Agent]:
     """An agent that is asked by others: it looks things up and says what it found, unless it plays these rounds."""
     usual = [calls(("lookup", '{"key":"tea"}'), text="Looking."), says("Tea is 42")]
-    model = ScriptedProvider(*(rounds or usual))
-    return Agent("helper", model=model, tools=[lookup], description="Looks things up.")
+    return actor(*(rounds or usual), name="helper", description="Looks things up.")
 
 
 CUT = ProviderError("The provider's stream broke off.", code="stream_cut", retryable=True)
@@ -254,30 +259,24 @@ SCENES: dict[str, Scene] = {
     ),
     "list of values": Scene(actor(says('{"value":[1,2]}'), output_type=list[int], output_mode="native")),
     "child run": Scene(
-        actor(calls(("helper", '{"prompt":"Tea?"}'), text="Asking."), says("It says 42"), tools=[helper()]),
+        actor(calls(("helper", '{"prompt":"Tea?"}'), text="Asking."), says("It says 42"), asks=helper()),
         [first("Hi"), more({"id": "u2", "role": "user", "content": "Thanks"})],
     ),
     "child of a child": Scene(
         actor(
             calls(("middle", '{"prompt":"Ask on"}')),
             says("Done"),
-            tools=[
-                Agent(
-                    "middle",
-                    model=ScriptedProvider(calls(("helper", '{"prompt":"Tea?"}')), says("42")),
-                    tools=[helper()],
-                )
-            ],
+            asks=actor(calls(("helper", '{"prompt":"Tea?"}')), says("42"), name="middle", asks=helper()),
         )
     ),
     "child that fails": Scene(
-        actor(calls(("helper", '{"prompt":"Tea?"}')), says("A pity"), tools=[helper([s.TextDelta("Half "), CUT])])
+        actor(calls(("helper", '{"prompt":"Tea?"}')), says("A pity"), asks=helper([s.TextDelta("Half "), CUT]))
     ),
     "child whose call was cut": Scene(
         actor(
             calls(("helper", '{"prompt":"Tea?"}')),
             says("A pity"),
-            tools=[helper([*one_call("lookup", '{"key":')[:2], CUT])],
+            asks=helper([*one_call("lookup", '{"key":')[:2], CUT]),
         )
     ),
     "shared state": Scene(

@@ -309,7 +309,7 @@ async def test_a_purged_session_leaves_nothing_and_its_name_is_free(tmp_path: Pa
         receipt = response.json()
         assert receipt["artifact_files"] == 1
         assert receipt["database"]["runs"] == receipt["database"]["sessions"] == receipt["database"]["artifacts"] == 1
-        assert receipt["database"]["contents"] == 2
+        assert receipt["database"]["contents"] == 3  # what the agent was, what it was given, what was asked
         for path in (f"/api/agent-runs/{answer.headers['x-run-id']}", "/api/sessions/t1", link):
             assert (await served.get(path)).status == 404
         assert (await served.http.delete("/api/sessions/t1?purge=1")).status_code == 404
