@@ -84,7 +84,7 @@ class Reconciler:
         try:
             await self._close(run, [e.RunFailed(known.as_payload())])
         except Exception:
-            log.exception("run %s stays open until the next start", run.run_id)
+            log.exception("run %s stays open until its lease has ended", run.run_id)
 
     async def _close(self, run: RunRecord, moves: list[e.Event]) -> bool:
         below = await self._close_below(run, moves)

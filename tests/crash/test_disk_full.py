@@ -46,6 +46,9 @@ async def test_a_full_disk_ends_the_run_and_with_room_again_the_thread_goes_on(s
         assert (await running.http.get("/health")).status_code == 200
 
         filler.unlink()
+        async with asyncio.timeout(20):  # it is found when its lease has ended
+            while (await running.get(f"/api/agent-runs/{stream.run_id}"))["status"] == "running":
+                pass
         facts = await is_all_there(running, stream)
         assert types(facts)[-1] in ("run.failed", "run.interrupted")
         answer = await running.post(ask("Hi", run="r3", message="u3"))
