@@ -95,6 +95,19 @@ class RunInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSuspended:
+    """The run waits for answers from outside; going on is a new run. `interrupts` are all that are open on the thread,
+    those of earlier runs and of child runs too: each the payload of its `interrupt.raised`, with `run_id`, the run that
+    raised it. Calls that wait, for an answer or behind one that does, have no output.
+    """
+
+    event_type: ClassVar[str] = "run.suspended"
+    interrupts: list[JsonObject]
+    message_id: str | None = None
+    usage: list[JsonObject] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RoundStarted:
     """One model call begins. `request` is `{digest, items}`: the digest of the request as sent, and how many items
     of history it held. What it consists of is in the store once: the history in the journal, the rest in the run's
@@ -336,7 +349,8 @@ class Custom:
 
 @dataclass(frozen=True, slots=True)
 class ChildStarted:
-    """The run hands work to another agent: a child run is about to begin, on a thread of its own.
+    """The run hands work to another agent: a child run is about to begin, on a thread of its own, or on that of the
+    suspended child run that it `continues`.
 
     `agent_name` is for people. `number` counts the delegations of the call `tool_call_id` from 1; `request_digest` is
     the digest of what was asked of whom. Whatever the child says stands in its own journal, behind this.
@@ -351,6 +365,7 @@ class ChildStarted:
     number: int
     request_digest: str
     description: str | None = None
+    continues: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +406,62 @@ class ChildInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildSuspended:
+    """The child run waits for answers to `interrupt_ids`, its own and those of runs below it. With them it is gone on
+    with by another child run, on the same thread."""
+
+    event_type: ClassVar[str] = "child.suspended"
+    run_id: str
+    interrupt_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRecorded:
+    """Something that the call did once: when it is called again from its top, `value` is what comes of it. `key` is
+    the call's own name for it."""
+
+    event_type: ClassVar[str] = "tool.call.recorded"
+    tool_call_id: str
+    key: str
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptRaised:
+    """A call asks something of somebody outside, and waits; written with the `run.suspended` that it leads to.
+
+    `reason` is `tool_call` (may it run?), `input_required`, `confirmation`, or one with a prefix. `number` counts what
+    the call has asked: 0 is whether it may run at all, its own questions count from 1; `request_digest` is the digest
+    of the question. `response_schema` is the JSON Schema of the answer, `expires_at` (ms since the epoch) when it can
+    no longer be resolved.
+    """
+
+    event_type: ClassVar[str] = "interrupt.raised"
+    interrupt_id: str
+    reason: str
+    tool_call_id: str
+    number: int
+    request_digest: str
+    message: str | None = None
+    response_schema: JsonObject | None = None
+    expires_at: int | None = None
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptAnswered:
+    """Somebody answered: `status` is `resolved`, with the answer as `payload`, or `cancelled`. `answered_by` is the
+    principal's id; `by_itself` says why nobody had to (`expired`, `forked`, `stopped`)."""
+
+    event_type: ClassVar[str] = "interrupt.answered"
+    interrupt_id: str
+    status: str
+    payload: Json = None
+    answered_by: str | None = None
+    by_itself: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HistorySeeded:
     """Messages taken over from a client: the history of a thread that this server had not seen, or foreign ones.
 
@@ -422,6 +493,7 @@ Event: TypeAlias = (
     | RunCancelling
     | RunCancelled
     | RunInterrupted
+    | RunSuspended
     | RoundStarted
     | RoundCompleted
     | MessageStarted
@@ -435,6 +507,7 @@ Event: TypeAlias = (
     | ToolCallCommitted
     | ToolExecutionStarted
     | ToolCallCompleted
+    | ToolCallRecorded
     | StateSnapshot
     | StateDelta
     | ActivitySnapshot
@@ -446,6 +519,9 @@ Event: TypeAlias = (
     | ChildFailed
     | ChildCancelled
     | ChildInterrupted
+    | ChildSuspended
+    | InterruptRaised
+    | InterruptAnswered
     | HistorySeeded
     | HistoryForked
 )
@@ -455,16 +531,16 @@ EVENT_TYPES: dict[str, type[Event]] = {cls.event_type: cls for cls in Event.__ar
 DELTAS = frozenset({MessageDelta, ReasoningDelta, ToolCallDelta})
 """Provisional events: a run does not wait for their commit, and they are dropped once the message is complete."""
 
-TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted})
+TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted, RunSuspended})
 """Exactly one of these ends a run."""
 
-CHILD_OVER = frozenset({ChildCompleted, ChildFailed, ChildCancelled, ChildInterrupted})
+CHILD_OVER = frozenset({ChildCompleted, ChildFailed, ChildCancelled, ChildInterrupted, ChildSuspended})
 """Exactly one of these follows each `child.started`."""
 
 OUTPUT_KINDS: dict[str, str] = {
     "result": "the tool returned",
     "error": "the tool failed or timed out",
-    "denied": "the gate refused the call (unknown tool, malformed or invalid arguments, budget, a hook)",
+    "denied": "the gate refused the call (unknown tool, malformed or invalid arguments, budget, a hook, a person)",
     "answered": "a hook answered instead of the tool",
     "cancelled": "the run was stopped while the call ran or before it began",
     "client": "the client answered its own tool",
