@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agui_bridge.encoders import Encoder, Late, Rendering, agui_encoder, plain_frames, reopening_encoder
-from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile, resumes
+from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile
+from agui_bridge.interrupts import Answerer, resumes
 from agui_bridge.links import LinkOf
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
@@ -25,7 +26,8 @@ from runtime import events as e
 from runtime.authority import Principal
 from runtime.beginning import messages_alone
 from runtime.errors import NotFound, RunConflict, ThreadBusy, ThreadQueueFull
-from runtime.journal import Busy, Conflict, KeyReused, Moved, Queued, QueueFull, Replay, Session, Started
+from runtime.interrupts import Interrupt
+from runtime.journal import Answered, Busy, Conflict, KeyReused, Moved, Queued, QueueFull, Replay, Session, Started
 from runtime.journal.inbox import REJECT
 from runtime.journal.tail import Cursor
 from runtime.request import RunRequest
@@ -129,7 +131,7 @@ class Desk:
             )
         for _ in range(TRIES):
             session, thread = await self._supervisor.open(principal, run_input.thread_id)
-            plan = reconcile(run_input, thread, self._policy)
+            plan = reconcile(run_input, thread, self._policy, self._answerer(principal, thread))
             for warning in plan.warnings:
                 log.warning("thread %s: %s", run_input.thread_id, warning)
             if plan.nothing:
@@ -148,10 +150,17 @@ class Desk:
         thread: Thread,
         plan: Plan,
     ) -> Accepted | None:
-        if plan.follow and thread.last_run is not None:
-            return await self._follow(run_input, await self._supervisor.run(principal, thread.last_run.run_id))
+        if plan.follow is not None:
+            return await self._follow(run_input, await self._supervisor.run(principal, plan.follow))
         request = _request(run_input, agent_id, principal, thread, plan, cancel_when_unread=self._cancel_when_unread)
         return await self._begin(run_input, request, session, thread, plan)
+
+    def _answerer(self, principal: Principal, thread: Thread) -> Answerer:
+        def may_answer(asked: Interrupt) -> bool:
+            agent_id = thread.agent_of(asked.run_id)
+            return self._supervisor.may_answer(principal, principal.id, agent_id, asked.raised.tool_name)
+
+        return Answerer(principal.id, self._supervisor.now(), may_answer)
 
     async def _begin(
         self, run_input: RunInput, request: RunRequest, session: Session | None, thread: Thread, plan: Plan
@@ -175,7 +184,7 @@ class Desk:
                 facts, busy = waits.messages, self._when_busy
                 asked = replace(request, facts=facts, when_busy=busy.policy, queue_limit=busy.queue_limit)
                 return await self._begin(run_input, asked, session, thread, plan)
-            case Moved() | KeyReused():  # no request of AG-UI has an idempotency key
+            case Moved() | Answered() | KeyReused():  # no request of AG-UI has an idempotency key
                 pass
         return None
 

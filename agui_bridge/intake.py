@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from agui_bridge.alignment import UserAlignment, align_users, match_lines
+from agui_bridge.interrupts import Answerer, Answers, answers_in, resumes
 from agui_bridge.prelude import differs, must_restate
 from agui_bridge.run_input import RunInput
 from agui_bridge.told import adopted, answer_fact, key_of, late_fact, seed_of, user_fact
@@ -21,6 +22,7 @@ from runtime.canonical import Json, JsonObject, canonical
 from runtime.ending import closing_output
 from runtime.entries import Call, Said, Turn
 from runtime.items import ToolSpec
+from runtime.pause import abandoned, standing
 from runtime.thread import Thread
 
 ClientState = Literal["replace", "merge", "ignore"]
@@ -39,30 +41,31 @@ class IntakePolicy:
 class Plan:
     """What to do with a request.
 
-    `facts` open the run; without `call_model` it succeeds at once. `follow`: the running run is what was asked for.
+    `facts` open the run; without `call_model` it is over at once. `follow` is the run that was asked for already.
     `nothing`: an unknown thread without messages, which is not created. `snapshots` names what the client must be
     told again.
     """
 
     facts: list[e.Event] = field(default_factory=list[e.Event])
     call_model: bool = False
-    follow: bool = False
+    follow: str | None = None
     nothing: bool = False
     snapshots: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
 
 
-def reconcile(run_input: RunInput, thread: Thread, policy: IntakePolicy) -> Plan:
+def reconcile(run_input: RunInput, thread: Thread, policy: IntakePolicy, answerer: Answerer) -> Plan:
     """The plan for this request on this thread."""
-    intake = _Intake(run_input.messages, thread, policy)
+    intake = _Intake(run_input.messages, thread, policy, answerer.now)
     if not thread.is_empty:
-        call_model = intake.take(resumed=resumes(run_input))
+        answers = answers_in(run_input, thread, answerer) if resumes(run_input) else None
+        call_model = intake.take(answers)
     elif intake.last_said():
         call_model = intake.adopt()
     else:
         return Plan(nothing=True, warnings=intake.warnings)
     if intake.follow:
-        return Plan(follow=True, warnings=intake.warnings)
+        return Plan(follow=intake.follow, warnings=intake.warnings)
     state = client_state(run_input.state, thread.state, policy.client_state)
     ours = state[0].snapshot if state else thread.state
     return Plan(
@@ -71,14 +74,6 @@ def reconcile(run_input: RunInput, thread: Thread, policy: IntakePolicy) -> Plan
         snapshots=[*intake.snapshots(), *(["state"] if differs(ours, run_input.state) else [])],
         warnings=intake.warnings,
     )
-
-
-def resumes(run_input: RunInput) -> bool:
-    """Whether the request answers interrupts: by `resume`, or in the way of older LangGraph pages."""
-    props = run_input.forwarded_props
-    command = cast("JsonObject", props).get("command") if isinstance(props, dict) else None
-    legacy = isinstance(command, dict) and "resume" in command
-    return bool(run_input.resume) or legacy
 
 
 def client_state(given: Json, ours: Json, rule: ClientState) -> list[e.StateSnapshot]:
@@ -109,11 +104,12 @@ def _object_schema(given: Json) -> JsonObject:
 class _Intake:
     """One reconciliation at work: collects facts in the order in which they are to be told."""
 
-    def __init__(self, messages: list[JsonObject], thread: Thread, policy: IntakePolicy) -> None:
+    def __init__(self, messages: list[JsonObject], thread: Thread, policy: IntakePolicy, now: int) -> None:
         self.facts: list[e.Event] = []
         self.warnings: list[str] = []
-        self.follow = False
+        self.follow: str | None = None
         self._thread = thread
+        self._pause = standing(thread, now)
         self._policy = policy
         self._shown = [message for message in messages if message["role"] != "activity"]
         self._lines = transcript(thread)
@@ -155,12 +151,24 @@ class _Intake:
 
     # --- something stored -----------------------------------------------------------------------------------------
 
-    def take(self, *, resumed: bool) -> bool:
-        """Take in what is new; returns whether the model is called."""
+    def take(self, given: Answers | None) -> bool:
+        """Take in what is new; `given` if the request answers interrupts. Returns whether there is anything to do."""
         users = align_users(self._shown, self._thread, self._lines)
         answers = self._answers()
-        if answers or resumed:
-            return self._continue(answers, users)
+        if given is not None:
+            self.warnings += given.warnings
+            self.facts += given.facts
+            if given.repeated and not given.facts and self._is_answered_by(given.repeated):
+                self.follow = given.repeated
+                return False
+            if given.facts or given.repeated:
+                self._continue(answers, users)
+                return True
+        has_more = self._continue(answers, users) if answers or given else self._take_up(users)
+        return has_more and not self._still_asked()
+
+    def _take_up(self, users: UserAlignment) -> bool:
+        """Take in what is new of a request that answers nothing."""
         place = self._place(users.rest)
         self._match(place)
         if (older := self._older_answer(place)) is not None:
@@ -175,6 +183,18 @@ class _Intake:
         elif users.matched and not users.continues:
             self._cut(self._before(users.stored[users.agreed]))
         return self._take_in(place)
+
+    def _is_answered_by(self, run_id: str) -> bool:
+        """Whether this run is the answer to the answer that it took in. One that failed or was lost is not."""
+        last = self._thread.last_run
+        return last is None or last.run_id != run_id or last.status not in ("failed", "interrupted")
+
+    def _still_asked(self) -> bool:
+        """Whether somebody can still answer what the branch asks: then nothing is done."""
+        if not self._pause.waits:
+            return False
+        calls = [call for entry in self._branch.values() for call in entry.calls]
+        return bool(self._thread.open_interrupts(calls))
 
     def _place(self, new: list[JsonObject]) -> int:
         """Where among the shown messages the first of these stands; behind all of them if there is none."""
@@ -194,7 +214,7 @@ class _Intake:
         answered = {answer.tool_call_id for answer in answers}
         open_calls = [call for call in self._thread.open_calls() if call.call_id not in answered]
         if new:
-            self._close(open_calls)
+            self._settle(open_calls)
         self._take_in(place, new)
         return bool(new) or (bool(answers) and not open_calls)
 
@@ -226,7 +246,14 @@ class _Intake:
                 self._end = key_of(message)
 
     def _close_open(self) -> None:
-        self._close(self._thread.open_calls())
+        self._settle(self._thread.open_calls())
+
+    def _settle(self, open_calls: list[Call]) -> None:
+        """Close what was left open: something else came than an answer. Nothing is closed while somebody can still say
+        whether a call may run, or has just said so."""
+        if not self._pause.waits and not any(isinstance(fact, e.InterruptAnswered) for fact in self.facts):
+            self.facts += self._pause.facts
+            self._close(open_calls)
 
     def _close(self, calls: list[Call]) -> None:
         self.facts += [closing_output(call, "unanswered") for call in calls]
@@ -237,9 +264,9 @@ class _Intake:
         """Everything shown is stored, and everything stored is shown."""
         last, run = self.last_said(), self._thread.last_run
         if run is not None and run.status == "running" and self._waits_for(run.run_id):
-            self.follow = True
+            self.follow = run.run_id
             return False
-        if last == "user" and users.shown:
+        if last == "user" and users.shown and not self._pause.waits:
             self._close_open()
             self._cut(users.stored[-1].key)
         if users.matched:
@@ -278,8 +305,10 @@ class _Intake:
 
     def _cut(self, keep: str | None) -> None:
         if keep != self._end:
-            self.facts.append(e.HistoryForked(keep, []))
             keys = list(self._branch)
+            gone = [self._branch[key] for key in keys[keys.index(keep) + 1 if keep is not None else 0 :]]
+            held = [call for entry in gone if isinstance(entry, Turn) for call in entry.held]
+            self.facts += [*abandoned(self._thread, held), e.HistoryForked(keep, [])]
             self._branch = {key: self._branch[key] for key in keys[: keys.index(keep) + 1 if keep is not None else 0]}
             self._end = keep
 

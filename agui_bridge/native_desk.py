@@ -13,7 +13,7 @@ from agui_bridge.native_intake import NewMessage, request_digest, run_request
 from runtime.authority import Principal
 from runtime.beginning import messages_alone
 from runtime.errors import IdempotencyConflict, NotFound, ThreadBusy, ThreadQueueFull
-from runtime.journal import Busy, Conflict, Idempotency, KeyReused, Moved, Queued, QueueFull, Replay, Started
+from runtime.journal import Answered, Busy, Conflict, Idempotency, KeyReused, Moved, Queued, QueueFull, Replay, Started
 from runtime.journal.inbox import REJECT
 from runtime.run import QUEUED, RunRecord
 from runtime.sessions import owner_of
@@ -61,7 +61,7 @@ class NativeDesk:
         waits = False
         for _ in range(TRIES):
             thread = await self._supervisor.thread(session.thread_id)
-            request = run_request(principal, session, thread, message, agent_id, idempotency)
+            request = run_request(principal, session, thread, message, agent_id, idempotency, self._supervisor.now())
             if waits and (messages := messages_alone(request.facts)) is not None:
                 limit = self._queue_limit
                 request = replace(request, facts=messages, when_busy=message.busy, queue_limit=limit)
@@ -78,7 +78,7 @@ class NativeDesk:
                     raise ThreadQueueFull(details={"run_id": run.run_id})
                 case Busy(run):
                     waits = await self._has_to_wait(run, message.busy)
-                case Conflict() | Moved():
+                case Conflict() | Answered() | Moved():
                     pass
         raise ThreadBusy("The thread kept changing while it was read; try again.")
 

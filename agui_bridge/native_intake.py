@@ -2,7 +2,7 @@
 
 Pure. Here the server's history is the only one: a request brings one new message and nothing that could disagree with
 what is stored, so there is nothing to reconcile. What still waits for a page is closed: who writes a new message has
-gone on without answering. Interrupts, once a thread can have open ones, are to be asked about in `facts_for`.
+gone on without answering.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from runtime.items import Content
 from runtime.journal import Idempotency, Session
 from runtime.journal.catalogue import SessionChange
 from runtime.journal.inbox import BUSY_POLICIES, REJECT
+from runtime.pause import standing
 from runtime.request import RunRequest
 from runtime.thread import Thread
 
@@ -101,6 +102,7 @@ def run_request(
     message: NewMessage,
     agent_id: str,
     idempotency: Idempotency,
+    now: int,
 ) -> RunRequest:
     """The run that answers `message` on `thread`, as it was read. It goes on whether anybody reads it or not."""
     return RunRequest(
@@ -110,17 +112,20 @@ def run_request(
         client_run_id=None,
         input_digest=idempotency.request_digest,
         base=thread.position,
-        facts=facts_for(thread, message, idempotency.message_id),
-        call_model=True,
+        facts=facts_for(thread, message, idempotency.message_id, now),
+        call_model=not standing(thread, now).waits,
         cancel_when_unread=False,
         idempotency=idempotency,
     )
 
 
-def facts_for(thread: Thread, message: NewMessage, message_id: str) -> list[e.Event]:
-    """The first facts of that run."""
+def facts_for(thread: Thread, message: NewMessage, message_id: str, now: int) -> list[e.Event]:
+    """The first facts of that run. While somebody is asked something the message is stored, and nothing is closed."""
     said = e.MessageCompleted(message_id, "user", message.content, digest(message.content))
-    return [*(closing_output(call, "unanswered") for call in thread.open_calls()), said]
+    pause = standing(thread, now)
+    if pause.waits:
+        return [said]
+    return [*pause.facts, *(closing_output(call, "unanswered") for call in thread.open_calls()), said]
 
 
 def _members(document: Json, *known: str) -> Members:

@@ -39,10 +39,11 @@ UNANSWERABLE = frozenset({"reasoning", "activity"})
 
 @dataclass(frozen=True, slots=True)
 class Prelude:
-    """The events to restate, and `base`: every message before this run, as this page names them."""
+    """The events to restate, `base`: every message before this run, as this page names them, and the state then."""
 
     events: list[AguiEvent] = field(default_factory=list[AguiEvent])
     base: list[JsonObject] = field(default_factory=list[JsonObject])
+    state: Json = field(default_factory=dict[str, Json])
 
 
 def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_state: Json) -> Prelude:
@@ -55,7 +56,8 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
     matches = match_lines(shown, lines)
     base = _named_as_shown(lines, shown, matches)
     parts = _snapshots(base, matches) if must_restate(thread, lines, shown, matches) else []
-    return Prelude([*map(agui.messages_snapshot, parts), *state_prelude(thread.state, believed_state)], base)
+    events = [*map(agui.messages_snapshot, parts), *state_prelude(thread.state, believed_state)]
+    return Prelude(events, base, thread.state)
 
 
 def restated(lines: Sequence[Line], messages: Iterable[JsonObject], live: Sequence[JsonObject] = ()) -> Prelude:

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from agui_bridge.content import content_out
+from agui_bridge.interrupts import shown
 from agui_bridge.prelude import Prelude
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
@@ -26,6 +27,7 @@ from agui_bridge.transcript import (
     is_shown,
     own_messages,
     reasoning_message_id,
+    result_message,
     result_message_id,
     round_message_id,
     text_metadata,
@@ -37,6 +39,7 @@ from runtime.canonical import Json, JsonObject
 from runtime.entries import Turn
 from runtime.events import Record
 from runtime.items import WORKING
+from runtime.state_delta import apply
 from runtime.thread import ARTIFACT, Thread, artifact_content
 
 _USAGE: Final = {
@@ -95,6 +98,9 @@ class Projector:
         """The projections of all runs of the tree, by run."""
         self._children: dict[str, Child] = {}
         self._open_children: dict[str, None] = {}
+        self._state_changes: list[e.StateSnapshot | e.StateDelta] = []
+        self._late_results: list[e.ToolCallCompleted] = []
+        """Outputs of calls that earlier runs have made."""
 
     def feed(self, event: e.Event | None) -> Sequence[AguiEvent]:
         """The AG-UI events that this fact becomes; none for what shows only in outcome and snapshots."""
@@ -118,9 +124,11 @@ class Projector:
         projector = self._family.get(run_id)
         return () if projector is None else projector.feed(record.event)
 
-    def rebase(self, base: list[JsonObject]) -> None:
-        """Every message before this run, as the page names them: known only later to one that comes back."""
-        self._prelude = Prelude(base=base)
+    def rebase(self, base: list[JsonObject], state: Json) -> None:
+        """Every message before this run, as the page names them, and the state as it is: known only later to one that
+        comes back."""
+        self._prelude = Prelude(base=base, state=state)
+        self._state_changes = []
 
     # --- the run --------------------------------------------------------------------------------------------------
 
@@ -155,6 +163,18 @@ class Projector:
         said = "The server stopped before the run was finished."
         return self._break_off(agui.run_error(said, "run_interrupted", usage_out(event.usage)))
 
+    def _run_suspended(self, event: e.RunSuspended) -> list[AguiEvent]:
+        below = {run_id for run_id, projector in self._family.items() if isinstance(projector, Child)}
+        interrupts = [shown(each, below) for each in event.interrupts]
+        restated = [agui.state_snapshot(self._state()), self._snapshot()]
+        return [*self._close_all(), *restated, *self._finish(agui.interrupt(interrupts), event.usage)]
+
+    def _state(self) -> Json:
+        state = self._prelude.state
+        for change in self._state_changes:
+            state = change.snapshot if isinstance(change, e.StateSnapshot) else apply(state, change.delta)
+        return state
+
     def _withdrawn(self, event: e.Event | None) -> Sequence[AguiEvent]:
         """The whole stream of a run that ended while it waited for its thread; nothing for any other fact."""
         if type(event) not in e.TERMINAL:
@@ -180,6 +200,10 @@ class Projector:
     def _snapshot(self) -> AguiEvent:
         own = {message["id"]: message for message in self._own_messages()}
         base = [own.pop(message["id"], message) for message in self._prelude.base]  # an activity may be older
+        known = {message["id"] for message in base}
+        for event in self._late_results:
+            if result_message_id(event.tool_call_id) not in known:
+                _put_behind_its_call(base, result_message(event.tool_call_id, event.result))
         return agui.messages_snapshot([*base, *own.values()])
 
     def _has_cut_calls(self) -> bool:
@@ -203,7 +227,7 @@ class Projector:
     def _tell(self, thread: Thread) -> None:
         """Fold what was said into an empty thread, and what the children said into those below it."""
         for seq, event in enumerate(self._turn, 1):
-            thread.apply("", 0, seq, event)
+            thread.apply(self._owner or "", 0, seq, event)
         for entry in thread.entries:
             if isinstance(entry, Turn):
                 entry.parts.sort(key=attrgetter("index"))  # a round's words are told behind its calls
@@ -319,14 +343,18 @@ class Projector:
         unseen = call in self._committed and call not in self._started
         if unseen or not is_shown(event.kind):
             return []
+        if call not in self._committed:
+            self._late_results.append(event)
         return [agui.tool_call_result(result_message_id(call), call, content_out(event.result))]
 
     # --- state ----------------------------------------------------------------------------------------------------
 
     def _state_snapshot(self, event: e.StateSnapshot) -> list[AguiEvent]:
+        self._state_changes.append(event)
         return [] if event.origin == "client" else [agui.state_snapshot(event.snapshot)]
 
     def _state_delta(self, event: e.StateDelta) -> list[AguiEvent]:
+        self._state_changes.append(event)
         return [agui.state_delta(event.delta)]
 
     # --- children -------------------------------------------------------------------------------------------------
@@ -369,6 +397,13 @@ class Projector:
 
     def _child_interrupted(self, event: e.ChildInterrupted) -> list[AguiEvent]:
         return self._close_child(event.run_id, *_CHILD_LOST)
+
+    def _child_suspended(self, event: e.ChildSuspended) -> list[AguiEvent]:
+        if event.run_id not in self._open_children:
+            return []
+        del self._open_children[event.run_id]
+        closing = self._children[event.run_id].close()
+        return [*closing, agui.subagent_finished(event.run_id, outcome=agui.suspended(event.interrupt_ids))]
 
     def _close_child(self, run_id: str, message: str, code: str | None) -> list[AguiEvent]:
         if run_id not in self._open_children:
@@ -440,6 +475,16 @@ _CHILD_LOST: Final = ("The server stopped before it was finished.", "run_interru
 _OF_THE_STATE = frozenset({e.StateSnapshot, e.StateDelta})
 
 
+def _put_behind_its_call(messages: list[JsonObject], result: JsonObject) -> None:
+    """Put a result where a page has it: behind the message with its call, and the results that are there already."""
+    call = result["toolCallId"]
+    places = [i for i, m in enumerate(messages) if any(each["id"] == call for each in m.get("toolCalls", []))]
+    place = places[0] + 1 if places else len(messages)
+    while place < len(messages) and messages[place]["role"] == "tool":
+        place += 1
+    messages.insert(place, result)
+
+
 def usage_out(usage: list[JsonObject] | None) -> list[JsonObject] | None:
     """Token counts as AG-UI names them."""
     if not usage:
@@ -453,6 +498,7 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.RunFailed: Projector._run_failed,
     e.RunCancelled: Projector._run_cancelled,
     e.RunInterrupted: Projector._run_interrupted,
+    e.RunSuspended: Projector._run_suspended,
     e.RoundStarted: Projector._round_started,
     e.RoundCompleted: Projector._round_completed,
     e.MessageStarted: Projector._nothing,
@@ -476,6 +522,7 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.ChildFailed: Projector._child_failed,
     e.ChildCancelled: Projector._child_cancelled,
     e.ChildInterrupted: Projector._child_interrupted,
+    e.ChildSuspended: Projector._child_suspended,
 }
 
 _OF_THE_TURN = frozenset(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
+from agui_bridge.interrupts import shown
 from agui_bridge.prelude import restated
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.shapes import PROTOCOL_VERSION
@@ -176,7 +177,7 @@ class Reopening:
             shown = {message["id"] for message in self._messages}
             own = _finished(list(own_messages(thread, run_id, self._open.ids(CALL))), self._open, shown)
         opening = restated(transcript(thread, without_run=run_id), self._messages, own)
-        self._projector.rebase(opening.base)
+        self._projector.rebase(opening.base, thread.state)
         return [*opening.events, agui.state_snapshot(thread.state), *self._open.begun_anew()]
 
 
@@ -220,4 +221,5 @@ def what_waits(thread: Thread) -> JsonObject:
     Calls of the page's own tools are no part of it: they are pending in the run that made them, and stand in the
     snapshot without a result.
     """
-    return agui.success(None)
+    interrupts = [shown(interrupt.as_payload()) for interrupt in thread.open_interrupts()]
+    return agui.interrupt(interrupts) if interrupts else agui.success(None)

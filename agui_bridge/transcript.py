@@ -14,7 +14,7 @@ from agui_bridge.content import content_out
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
 from runtime.entries import LATE_ANSWER, Activity, Call, Child, Entry, Said, Turn
-from runtime.items import WORKING
+from runtime.items import WORKING, Content
 from runtime.parts import REASONING, TOOL_CALL, Part
 from runtime.thread import Thread
 
@@ -126,16 +126,16 @@ def turn_messages(turn: Turn, open_calls: Collection[str] = ()) -> Iterator[Json
     for part in turn.parts:
         if part.round in parts:
             parts[part.round].append(part)
+    yield from _behind(turn, 0, open_calls)  # by calls of an earlier run, which had to wait
     for number in turn.rounds:
         yield from _round(turn, number, parts[number], open_calls)
+        yield from _behind(turn, number, open_calls)
 
 
 def _round(turn: Turn, number: int, parts: list[Part], open_calls: Collection[str]) -> Iterator[JsonObject]:
     calls = {call.call_id: call for call in turn.rounds[number].calls if call.name}
     is_open = any(part.tool_call_id in open_calls for part in parts)
     shown = not calls and not is_open and all(part.kind in (REASONING, TOOL_CALL) for part in parts)  # taken back
-    behind: list[Activity | Child] = [each for each in turn.activities.values() if each.round == number]
-    behind += [child for child in turn.children.values() if child.round == number]
     for part in parts:
         if part.kind == REASONING:
             if part.text:  # redacted reasoning is kept for its provider and shown to nobody
@@ -144,7 +144,12 @@ def _round(turn: Turn, number: int, parts: list[Part], open_calls: Collection[st
             shown = True
             yield _assistant(turn, number, parts, calls)
             yield from _results(calls.values())
-    # A page puts results right behind their calls; activities, and what children say, at its end.
+
+
+def _behind(turn: Turn, number: int, open_calls: Collection[str]) -> Iterator[JsonObject]:
+    """Activities, and what children say: a page puts results right behind their calls, and these at its end."""
+    behind: list[Activity | Child] = [each for each in turn.activities.values() if each.round == number]
+    behind += [child for child in turn.children.values() if child.round == number]
     for each in sorted(behind, key=lambda each: each.place):
         if isinstance(each, Activity):
             yield _activity(each)
@@ -155,9 +160,8 @@ def _round(turn: Turn, number: int, parts: list[Part], open_calls: Collection[st
 def _child_messages(child: Child, open_calls: Collection[str]) -> Iterator[JsonObject]:
     """What a child run has said: shown to the page as its own, and never to the parent's model. What children said side
     by side stands child by child."""
-    if child.thread.turn is None:
-        return
-    for message in turn_messages(child.thread.turn, open_calls):
+    turn = child.thread.turn_of(child.run_id)
+    for message in turn_messages(turn, open_calls) if turn is not None else ():
         if OWNER in message:
             yield message
         elif message["role"] == "activity":
@@ -230,9 +234,14 @@ def _result(call: Call) -> Iterator[JsonObject]:
             message["error"] = call.error
         yield message
     elif call.output is not None and is_shown(call.output_kind):
-        yield {
-            "id": result_message_id(call.call_id),
-            "role": "tool",
-            "toolCallId": call.call_id,
-            "content": content_out(call.output.output),
-        }
+        yield result_message(call.call_id, call.output.output)
+
+
+def result_message(call_id: str, output: Content) -> JsonObject:
+    """The output of a call as AG-UI writes it in a message."""
+    return {
+        "id": result_message_id(call_id),
+        "role": "tool",
+        "toolCallId": call_id,
+        "content": content_out(output),
+    }

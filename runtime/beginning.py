@@ -14,6 +14,7 @@ from runtime.canonical import JsonObject, canonical, digest_of
 from runtime.ending import closing_output
 from runtime.journal import Opening, Session
 from runtime.journal.inbox import Starting
+from runtime.pause import standing
 from runtime.request import RunRequest
 from runtime.run import QUEUED, RunRecord
 from runtime.stored_request import stored_request
@@ -83,13 +84,15 @@ def starting_of(
     """What `start_queued` is given for a queued run on `thread`, as it stands now.
 
     What still waits for the page is closed, as by every new message; messages that were said meanwhile are not said
-    again, and if that leaves none the run has nothing to answer.
+    again, and if that leaves none the run has nothing to answer. Nor has it while somebody is asked something.
     """
     agent = canonical(agent_snapshot)
     unsaid = [fact for fact in request.facts if not _is_said(fact, thread)]
-    closed = [closing_output(call, "unanswered") for call in thread.open_calls()] if unsaid else []
-    answers = bool(unsaid) or not request.facts
-    placed = replace(request, facts=[*closed, *unsaid], call_model=answers)
+    pause = standing(thread, now)
+    closed = [*pause.facts, *(closing_output(call, "unanswered") for call in thread.open_calls())] if unsaid else []
+    answers = (bool(unsaid) or not request.facts) and not pause.waits
+    facts = unsaid if pause.waits else [*closed, *unsaid]
+    placed = replace(request, facts=facts, call_model=answers)
     return Starting(
         run_id=run.run_id,
         fence=run.fence,
@@ -120,8 +123,13 @@ def messages_alone(facts: Sequence[e.Event]) -> list[e.Event] | None:
 
 
 def _may_be_dropped(fact: e.Event) -> bool:
-    closes = isinstance(fact, e.ToolCallCompleted) and fact.kind == "unanswered"
-    return closes or isinstance(fact, e.StateSnapshot)
+    match fact:
+        case e.ToolCallCompleted(kind="unanswered" | "not_run") | e.StateSnapshot():
+            return True
+        case e.InterruptAnswered(by_itself=why):
+            return why is not None
+        case _:
+            return False
 
 
 def _is_said(fact: e.Event, thread: Thread) -> bool:
@@ -157,5 +165,12 @@ def _first_facts(request: RunRequest, client_run_id: str, thread: Thread, now: i
         snapshots=request.snapshots,
         continues=request.continues,
     )
-    over: list[e.Event] = [] if request.call_model else [e.RunCompleted()]
+    over: list[e.Event] = [] if request.call_model else [_over_at_once(thread, request.facts)]
     return [started, *request.facts, *over]
+
+
+def _over_at_once(thread: Thread, facts: Sequence[e.Event]) -> e.Event:
+    """The end of a run that has nothing to do: what is still asked on the thread is asked again."""
+    answered = {fact.interrupt_id for fact in facts if isinstance(fact, e.InterruptAnswered)}
+    asked = [interrupt.as_payload() for interrupt in thread.open_interrupts() if interrupt.id not in answered]
+    return e.RunSuspended(asked) if asked else e.RunCompleted()

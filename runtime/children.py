@@ -18,14 +18,16 @@ from runtime.agent import Agent
 from runtime.budget import Budget
 from runtime.canonical import Json, digest
 from runtime.ending import child_over
+from runtime.entries import Child
 from runtime.errors import AguiBridgeError
+from runtime.interrupts import Suspended
 from runtime.items import Content
 from runtime.request import RunRequest
 from runtime.run import RunRecord
 from runtime.run_log import RunLog
 from runtime.system import Mint
 from runtime.thread import Thread
-from runtime.tools.toolbox import ToolError
+from runtime.tools.toolbox import ReplayMismatch, ToolError
 from runtime.usage import Spending
 
 PARENT_CANCELLED = "parent_cancelled"
@@ -170,7 +172,13 @@ class Children:
             raise ToolError(error.message) from error
         if self._lineage.depth > self._max_depth:
             raise ToolError(f"{asked.name} was not asked: this work has been handed on too often already.")
-        order = self._order(asked, agent, prompt, budget, tool_call_id, number)
+        request_digest = digest({"agent": asked.agent_id, "prompt": prompt})
+        earlier = self._earlier(tool_call_id, number)
+        if earlier is not None and earlier.request_digest != request_digest:
+            raise ReplayMismatch(f"{ReplayMismatch().message} (work handed on, number {number})")
+        if earlier is not None and earlier.over is not None and not isinstance(earlier.over, e.ChildSuspended):
+            return _answer(asked, earlier.over, self._thread.below[earlier.run_id])
+        order = self._order(asked, agent, prompt, budget, tool_call_id, number, request_digest, earlier)
         slot = _Slot(tool_call_id)
         if self._stop is not None:
             slot.stop(self._stop)
@@ -183,11 +191,24 @@ class Children:
             slot.stop(lambda child: child.cancel(CALL_ENDED))
             raise
 
+    def _earlier(self, call_id: str, number: int) -> Child | None:
+        """The child that an earlier execution of the call has made there."""
+        children = (child for child in self._thread.children.values() if not child.continued)
+        return next((child for child in children if (child.tool_call_id, child.number) == (call_id, number)), None)
+
     def _order(
-        self, asked: Asked, agent: Agent | str, prompt: Content, budget: Budget | None, call_id: str, number: int
+        self,
+        asked: Asked,
+        agent: Agent | str,
+        prompt: Content,
+        budget: Budget | None,
+        call_id: str,
+        number: int,
+        request_digest: str,
+        earlier: Child | None,
     ) -> Order:
-        run_id, thread_id = self._mint("run"), self._mint("thr")
-        request_digest = digest({"agent": asked.agent_id, "prompt": prompt})
+        run_id = self._mint("run")
+        thread_id = self._mint("thr") if earlier is None else earlier.thread_id
         started = e.ChildStarted(
             run_id,
             thread_id,
@@ -197,8 +218,14 @@ class Children:
             number,
             request_digest,
             asked.description or None,
+            None if earlier is None else earlier.run_id,
         )
         self._log.emit([started])
+        thread = self._thread.below.get(run_id) or Thread(thread_id)
+        facts: list[e.Event] = [e.MessageCompleted(self._mint("msg"), "user", prompt, digest(prompt))]
+        if earlier is not None:
+            answers = (self._thread.answers.get(interrupt.id) for interrupt in thread.open_interrupts())
+            facts = [answer.event for answer in answers if answer is not None]
         mine = self._request
         request = RunRequest(
             principal=mine.principal,
@@ -206,8 +233,8 @@ class Children:
             session_id=None,
             client_run_id=None,
             input_digest=request_digest,
-            base=0,
-            facts=[e.MessageCompleted(self._mint("msg"), "user", prompt, digest(prompt))],
+            base=thread.position,
+            facts=facts,
             call_model=True,
             forwarded_props=mine.forwarded_props,
             budget=budget,
@@ -215,7 +242,6 @@ class Children:
             parent_run_id=self._run.run_id,
             root_run_id=self._run.root_run_id,
         )
-        thread = self._thread.below.get(run_id) or Thread(thread_id)
         return Order(run_id, request, agent, thread, self._lineage)
 
     async def _perform(self, order: Order, asked: Asked, slot: _Slot) -> Json:
@@ -284,6 +310,8 @@ def _told(run_id: str, terminal: e.Event) -> e.Event:
             return e.ChildCancelled(run_id, reason)
         case e.RunInterrupted(reason=reason):
             return e.ChildInterrupted(run_id, reason)
+        case e.RunSuspended(interrupts=interrupts):
+            return e.ChildSuspended(run_id, [interrupt["interrupt_id"] for interrupt in interrupts])
         case _:
             raise AssertionError(f"{terminal.event_type} ends no run")
 
@@ -292,6 +320,8 @@ def _answer(asked: Asked, told: e.Event, thread: Thread) -> Json:
     match told:
         case e.ChildCompleted(result=result):
             return result if asked.owes_value else (thread.turn.final_text() if thread.turn is not None else "")
+        case e.ChildSuspended():
+            raise Suspended
         case e.ChildFailed(error=error):
             raise ToolError(f"{asked.name} failed. {error.get('message', '')}".strip())
         case e.ChildCancelled(reason=reason):

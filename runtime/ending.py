@@ -2,7 +2,7 @@
 
 Pure. Whoever ends a run (the engine at its end, a cancel, a reconciliation after a crash) asks here, so that every
 ending has the same shape: each committed call has its one output, the assistant message is complete (with provisional
-parts marked so), and the terminal event is last.
+parts marked so), and the terminal event is last. What waits for somebody outside stays open.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Mapping
 
 from runtime import events as e
 from runtime.canonical import digest
-from runtime.entries import Call, Child, Turn
-from runtime.run import CANCELLED, FAILED, SUCCEEDED, TERMINAL, RunRecord
+from runtime.entries import Call, Child
+from runtime.interrupts import STOPPED, by_itself
+from runtime.run import CANCELLED, FAILED, SUCCEEDED, SUSPENDED, TERMINAL, RunRecord
+from runtime.thread import Thread
 
 LOST = "executor_lost"
 PARENT_LOST = "parent_lost"
@@ -26,28 +28,55 @@ OUTPUT_TEXTS: dict[str, str] = {
 }
 
 
+_LEAVES_CALLS = (e.RunCompleted, e.RunSuspended)
+"""Ends behind which calls may stay open, for somebody outside to answer."""
+
+
 def ending(
-    turn: Turn | None, terminal: e.Event, *, lost: bool = False, below: Mapping[str, RunRecord] | None = None
+    thread: Thread,
+    run_id: str,
+    terminal: e.Event,
+    *,
+    lost: bool = False,
+    below: Mapping[str, RunRecord] | None = None,
 ) -> list[e.Event]:
-    """The events that end a run whose assistant message so far is `turn` (None if it never began one).
+    """The events that end a run, which is the last one on `thread` as it stands.
 
     `lost` when its executor is gone: nobody knows then what became of a call that had begun. `below` are the records of
     its children, which are over: what nobody told of them yet is told here.
     """
-    if turn is None:
-        return [terminal]
+    told = [_child_told(child, (below or {}).get(child.run_id)) for child in thread.children.values() if not child.over]
     closed: list[e.Event] = []
-    told = [child_over(child.run_id, (below or {}).get(child.run_id)) for child in open_children(turn)]
-    if not isinstance(terminal, e.RunCompleted):
-        lost = lost or isinstance(terminal, e.RunInterrupted)
-        closed = [closing_output(call, _kind(call, lost)) for call in turn.calls if call.output is None]
+    if not isinstance(terminal, _LEAVES_CALLS):
+        closed = _closed(thread, run_id, terminal, lost=lost or isinstance(terminal, e.RunInterrupted))
+    turn = thread.turn
+    if turn is None or turn.run_id != run_id:
+        return [*told, *closed, terminal]
     content = turn.content()
     return [*told, *closed, e.MessageCompleted(turn.id, "assistant", content, digest(content)), terminal]
 
 
-def open_children(turn: Turn) -> list[Child]:
-    """The child runs whose end was not told yet."""
-    return [child for child in turn.children.values() if child.over is None]
+def _closed(thread: Thread, run_id: str, terminal: e.Event, *, lost: bool) -> list[e.Event]:
+    """The outputs of the calls that nobody will answer any more, and the ends of what they asked.
+
+    Those are the run's own, and what it has begun of those that earlier runs left open; a stop on purpose closes all.
+    Others stay open: the answer that let them run can be given again.
+    """
+    turn = thread.turn
+    own = [call for call in turn.calls if call.output is None] if turn is not None and turn.run_id == run_id else []
+    carried = [call for call in thread.held_calls() if call.run_id != run_id]
+    stopped = isinstance(terminal, e.RunCancelled)
+    closing = [*own, *(call for call in carried if stopped or call.begun)]
+    return [
+        *(by_itself(interrupt.id, STOPPED) for interrupt in thread.open_interrupts(closing)),
+        *(closing_output(call, _kind(call, lost)) for call in closing),
+    ]
+
+
+def _child_told(child: Child, run: RunRecord | None) -> e.Event:
+    if run is not None and run.status == SUSPENDED:
+        return e.ChildSuspended(child.run_id, [interrupt.id for interrupt in child.thread.open_interrupts()])
+    return child_over(child.run_id, run)
 
 
 def child_over(run_id: str, run: RunRecord | None) -> e.Event:

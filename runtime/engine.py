@@ -22,6 +22,7 @@ from runtime.children import ROOT, Children, Lineage, Nursery
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError
 from runtime.hook_runner import HookRunner
+from runtime.interrupts import Interrupt
 from runtime.limits import Limits
 from runtime.model_call import ModelCall
 from runtime.models import Model
@@ -32,7 +33,7 @@ from runtime.run_log import RunLog
 from runtime.sampling import Sampling
 from runtime.scope import RunScope
 from runtime.steering import Steering
-from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
+from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed, Suspend
 from runtime.system import Clock, Mint
 from runtime.thread import Thread
 from runtime.tool_runner import ToolRunner
@@ -107,10 +108,13 @@ class Engine:
             shelf=shelf,
             children=self._children,
             output=output,
+            mint=mint,
         )
         self._log = run_log
         self._steering = steering
+        self._raised: list[e.InterruptRaised] = []
         self._goes_on = progress is not None
+        self._sampling.carry(call.as_committed() for call in thread.open_before(run.run_id))
         if progress is not None:
             self._sampling.resume(progress)
         hooks = HookRunner(self._scope)
@@ -183,7 +187,8 @@ class Engine:
         if terminal is None:
             return
         self.left = False
-        self._log.end(ending(self._scope.thread.turn, terminal))
+        raised = self._raised if isinstance(terminal, e.RunSuspended) else []
+        self._log.end([*raised, *ending(self._scope.thread, self._scope.run.run_id, terminal)])
         await self._log.flush()
         self.terminal = terminal
 
@@ -229,6 +234,8 @@ class Engine:
                         return e.RunCompleted(self._sampling.message_id, pending or None, self._usage(), result)
                     case Fail(error):
                         return e.RunFailed(error.as_payload(), self._usage())
+                    case Suspend(raised):
+                        return self._suspension(raised)
                     case Stop(reason):
                         self._log.emit([e.RunCancelling(reason)])
                         return self._cancellation(reason)
@@ -238,6 +245,14 @@ class Engine:
         except Exception:
             log.exception("run %s failed on a bug", self._scope.run.run_id)
             return self._failed_on_a_bug()
+
+    def _suspension(self, raised: list[e.InterruptRaised]) -> e.Event:
+        """The end of a run whose calls wait; what they ask is written together with it."""
+        scope = self._scope
+        self._raised = raised
+        asked = [*scope.thread.open_interrupts(), *(Interrupt(each, scope.run.run_id) for each in raised)]
+        payloads = [interrupt.as_payload() for interrupt in asked]
+        return e.RunSuspended(payloads, self._sampling.message_id, self._usage())
 
     async def _is_steered(self) -> bool:
         """Whether a user has said something meanwhile that this run answers now."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from runtime import events as e
-from runtime.canonical import JsonObject
+from runtime.canonical import Json, JsonObject
+from runtime.interrupts import Interrupt
 from runtime.items import (
     FINAL,
     REJECTION,
@@ -54,11 +55,26 @@ class Call:
     """The key of the entry that tells the model of an answer that came too late."""
     place: int = 0
     """Where its output stands among those of the thread: outputs are shown in the order in which they came."""
+    asks: list[Interrupt] = field(default_factory=list[Interrupt])
+    """What it has asked of somebody outside, in order."""
+    records: dict[str, Json] = field(default_factory=dict[str, Json])
+    """What it did once, by its own names."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is ours to answer and was not: it waits for somebody outside, or behind a call that does."""
+        return self.output is None and not self.waits_for_client
 
     @property
     def waits_for_client(self) -> bool:
         """Whether the page still owes the answer."""
         return self.output is None and self.target == "client" and not self.malformed
+
+    def as_committed(self) -> e.ToolCallCommitted:
+        """The fact that committed it."""
+        return e.ToolCallCommitted(
+            self.call_id, self.name, self.arguments_json, self.target, self.malformed, opaque=self.opaque
+        )
 
     def items(self) -> tuple[FunctionCall, FunctionCallOutput | None]:
         """The call and its output as the model sees them. A call without a name gets one: providers ask for it."""
@@ -143,7 +159,13 @@ class Activity:
 class ChildThread(Protocol):
     """The thread of a child run, as far as its parent shows it."""
 
-    turn: Turn | None
+    def turn_of(self, run_id: str) -> Turn | None:
+        """The assistant message of a run."""
+        ...
+
+    def open_interrupts(self) -> list[Interrupt]:
+        """What is asked there, and was not answered."""
+        ...
 
 
 @dataclass(slots=True)
@@ -164,6 +186,8 @@ class Child:
     place: int
     thread: ChildThread
     over: e.Event | None = None
+    continued: bool = False
+    """Whether it was suspended, and another child run goes on with it."""
 
 
 @dataclass(slots=True)
@@ -201,6 +225,11 @@ class Turn:
         """The round's calls as they were shown; behind them those without a name, which nobody was shown."""
         unseen = [call for call in round_.calls if call.call_id not in self._by_call]
         return [call for call in round_.calls if call not in unseen] + unseen if unseen else round_.calls
+
+    @property
+    def held(self) -> list[Call]:
+        """The calls that wait for somebody outside, or behind one that does."""
+        return [call for call in self.calls if call.is_held]
 
     @property
     def last_round(self) -> int:

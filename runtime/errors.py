@@ -78,6 +78,27 @@ class IdempotencyConflict(CallerError):
     status = 409
 
 
+class AlreadyAnswered(CallerError):
+    """This was answered already, in another way."""
+
+    code = "interrupt_answered"
+    status = 409
+
+
+class AnswerExpired(CallerError):
+    """The time to answer this is over; it can be cancelled."""
+
+    code = "interrupt_expired"
+    status = 409
+
+
+class UnfitAnswer(CallerError):
+    """The answer does not fit what was asked for."""
+
+    code = "answer_unfit"
+    status = 422
+
+
 class InvalidInput(CallerError):
     """The input does not have the required shape."""
 

@@ -442,6 +442,7 @@ class InterruptRaised:
     tool_call_id: str
     number: int
     request_digest: str
+    tool_name: str
     message: str | None = None
     response_schema: JsonObject | None = None
     expires_at: int | None = None

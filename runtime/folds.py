@@ -109,7 +109,8 @@ class Folds:
     async def _read_below(self, thread: Thread) -> None:
         """Read on in the threads of the children; one that is over, or driven here, has nothing more to say."""
         for below in thread.below.values():
-            if below.thread_id not in self._at_work and (below.last_run is None or below.last_run.status == "running"):
+            status = "running" if below.last_run is None else below.last_run.status
+            if below.thread_id not in self._at_work and status in ("running", "suspended"):
                 await self._read_up(below)
 
 

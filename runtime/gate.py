@@ -4,8 +4,8 @@ Pure: a call and a toolbox in, a verdict out. The first denial ends the judgemen
 evaluated and not listed. An ask does not: a later check may still deny. Only a call that every check allows may run.
 The verdict's list of checks is what the audit records.
 
-Hooks have to be waited for, and nothing waits here: at their place the judgement yields the case and is sent their
-ruling.
+Hooks and the tool's own policy have to be waited for, and nothing waits here: at their place the judgement yields what
+it wants to know, and is sent the hooks' ruling, or the case's approval.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, TypeAlias, cast
 import orjson
 
 from runtime.canonical import Json, JsonObject
+from runtime.interrupts import Approval
 from runtime.items import Content
 from runtime.tools.toolbox import InvalidArguments, Tool, Toolbox
 
@@ -39,6 +40,11 @@ class Call(Protocol):
     def malformed(self) -> bool: ...
 
 
+HOOKS = "hooks"
+APPROVAL = "approval"
+"""What a judgement wants to know."""
+
+
 class Checked(NamedTuple):
     """One line of the audit: a check, its outcome (`allow`, `deny`, `ask`), and why if it did not allow."""
 
@@ -53,7 +59,8 @@ class Verdict:
 
     `arguments` are the tool's keyword arguments as far as the call was not denied; `message` is what the model is
     told if it was. `used` are the arguments as JSON, `changed` says that they are a hook's and not the model's.
-    `answer` is the output that a hook gave in the tool's place, `stop` why it wants the run to be stopped.
+    `answer` is the output that a hook gave in the tool's place, `stop` why it wants the run to be stopped. `asks` if
+    nobody denies the call, and somebody has to be asked for it.
     """
 
     allowed: bool
@@ -64,6 +71,7 @@ class Verdict:
     changed: bool = False
     answer: Content | None = None
     stop: str | None = None
+    asks: bool = False
 
 
 @dataclass(slots=True)
@@ -78,7 +86,10 @@ class Case:
     tool: Tool | None = None
     parsed: JsonObject | None = None
     arguments: dict[str, object] | None = None
+    used: JsonObject | None = None
+    """The arguments as JSON with which it would run: the model's, or what a hook or a person made of them."""
     ruling: Ruling | None = None
+    asked: Asked | None = None
     offered: Collection[str] = ()
     """What else the model was offered; calls of it are answered elsewhere."""
 
@@ -96,6 +107,14 @@ class Ruling:
     stop: str | None = None
     parsed: JsonObject | None = None
     arguments: dict[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is known of the question whether a call may run: whether it has to be asked, and what was answered."""
+
+    needed: bool
+    approval: Approval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +142,21 @@ def judge(call: Call, toolbox: Toolbox, client_tools: Collection[str] = (), *, a
         next(judgement)
     except StopIteration as end:
         return end.value
-    raise AssertionError("a judgement without hooks asks nobody")
+    raise AssertionError("a judgement without hooks and policies asks nobody")
 
 
-def judging(case: Case) -> Generator[Case, Ruling, Verdict]:
+def judging(case: Case) -> Generator[str, None, Verdict]:
     """Pass a call through every check, in order, until one denies it.
 
-    If the case has hooks and is not denied before, it is yielded once, and the hooks' ruling is to be sent.
+    What a check has to know that must be waited for is yielded at its place: with `HOOKS` the case is to be given its
+    `ruling`, with `APPROVAL` what was `asked`. Neither comes for a case that needs none, or was denied before.
     """
     checked: list[Checked] = []
     for name, check in CHECKS.items():
         if check is _hook and case.has_hooks:
-            case.ruling = yield case
+            yield HOOKS
+        elif check is _approval and case.tool is not None and case.tool.approval is not False:
+            yield APPROVAL
         finding = check(case)
         checked.append(Checked(name, finding.outcome, finding.reason))
         if finding.outcome == DENY:
@@ -144,15 +166,17 @@ def judging(case: Case) -> Generator[Case, Ruling, Verdict]:
 
 def _verdict(case: Case, checked: list[Checked], denied: Finding | None = None) -> Verdict:
     ruling = case.ruling or Ruling()
+    outcomes = [line.outcome for line in checked]
     return Verdict(
-        allowed=all(line.outcome == ALLOW for line in checked),
+        allowed=all(outcome == ALLOW for outcome in outcomes),
         checks=tuple(checked),
         arguments=case.arguments if denied is None else None,
         message=denied.message if denied is not None else None,
-        used=case.parsed if ruling.parsed is None else ruling.parsed,
-        changed=ruling.parsed is not None,
+        used=case.used,
+        changed=case.used is not case.parsed,
         answer=ruling.answer,
         stop=ruling.stop,
+        asks=ASK in outcomes and DENY not in outcomes,
     )
 
 
@@ -177,7 +201,7 @@ def _arguments(case: Case) -> Finding:
         return _not_an_object(case, f" ({error})")
     if not isinstance(parsed, dict):
         return _not_an_object(case, "")
-    case.parsed = cast("JsonObject", parsed)
+    case.parsed = case.used = cast("JsonObject", parsed)
     return _FINE
 
 
@@ -217,7 +241,24 @@ def _hook(case: Case) -> Finding:
     if ruling.stop is not None:
         return Finding(DENY, f"the run is stopped by {ruling.by}")
     if ruling.arguments is not None:
-        case.arguments = ruling.arguments
+        case.arguments, case.used = ruling.arguments, ruling.parsed
+    return _FINE
+
+
+def _approval(case: Case) -> Finding:
+    asked = case.asked
+    if asked is None or not asked.needed:
+        return _FINE
+    if (given := asked.approval) is None:
+        return Finding(ASK, "nobody has said yet whether it may run")
+    if not given.approved:
+        why = f": {given.reason}" if given.reason else ""
+        return Finding(DENY, "declined by the user", f"Declined by the user{why}. {case.call.tool_name} was not run.")
+    if given.edited is not None and case.tool is not None:
+        try:
+            case.arguments, case.used = case.tool.validate(given.edited), given.edited
+        except InvalidArguments as error:
+            return Finding(DENY, "invalid arguments of the user", f"{error.message}\nThe tool was not run.")
     return _FINE
 
 
@@ -227,5 +268,6 @@ CHECKS: dict[str, Check] = {
     "schema": _schema,
     "budget": _budget,
     "hook": _hook,
+    "approval": _approval,
 }
 """The gate, in order."""

@@ -11,7 +11,7 @@ import asyncio
 import copy
 import inspect
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
 
@@ -43,6 +43,7 @@ from runtime.hooks import (
 )
 from runtime.items import Item
 from runtime.scope import RunScope
+from runtime.tools.context import ToolContext
 from runtime.tools.execute import STOP_GRACE_S, Output, as_content
 from runtime.tools.toolbox import InvalidArguments, Tool
 
@@ -130,10 +131,20 @@ class HookRunner:
                 output = Output(as_content(decision.result), is_error, "error" if is_error else "result")
         return output, None
 
+    # --- the policy of a tool -------------------------------------------------------------------------------------
+
+    async def needs_approval(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> bool:
+        """Whether somebody outside has to say that a call may run. Raises HookError."""
+        if isinstance(tool.approval, bool):
+            return tool.approval
+        policy = partial(tool.approval, copy.deepcopy(arguments), context)
+        said = await self._ask(f"policy:{tool.name}", policy, is_async=inspect.iscoroutinefunction(tool.approval))
+        return bool(said)
+
     # --- asking one -----------------------------------------------------------------------------------------------
 
     async def _decision(self, hook: Hook, occasion: Occasion, **where: Json) -> Decision | None:
-        said = await self._ask(hook, occasion)
+        said = await self._ask(f"hook:{hook.name}", partial(hook.function, occasion), is_async=hook.is_async)
         if said is None:
             return None
         if not isinstance(said, DECISIONS[hook.point]):
@@ -144,14 +155,13 @@ class HookRunner:
         self._scope.log.emit([decided(hook, said, **where)])
         return said
 
-    async def _ask(self, hook: Hook, occasion: Occasion) -> object:
-        """What the hook returns. Raises HookError for whatever it raises."""
-        name = f"hook:{hook.name}"
+    async def _ask(self, name: str, work: Callable[[], object], *, is_async: bool) -> object:
+        """What the agent's function returns. Raises HookError for whatever it raises."""
         threads = self._scope.threads
         job: asyncio.Future[object] = (
-            asyncio.create_task(_awaited(hook, occasion), name=name)
-            if hook.is_async
-            else await threads.start(partial(_called, hook, occasion), name)
+            asyncio.create_task(_awaited(work), name=name)
+            if is_async
+            else await threads.start(partial(_called, work), name)
         )
         try:
             await asyncio.wait({job})
@@ -161,8 +171,8 @@ class HookRunner:
         self._scope.require_wanted()
         error = asyncio.CancelledError() if job.cancelled() else job.exception()
         if error is not None:
-            log.error("hook %s failed (run %s)", hook.name, self._scope.run.run_id, exc_info=error)
-            raise HookError(f"The hook {hook.name} failed; the server's log says why.") from error
+            log.error("%s failed (run %s)", name, self._scope.run.run_id, exc_info=error)
+            raise HookError(f"The {name.replace(':', ' ', 1)} failed; the server's log says why.") from error
         return job.result()
 
 
@@ -176,17 +186,17 @@ def _changed(hook: Hook, tool: Tool, arguments: Any) -> Ruling:
         raise HookError(f"The hook {hook.name} gave {tool.name} arguments that do not fit: {error.message}") from error
 
 
-async def _awaited(hook: Hook, occasion: Occasion) -> object:
+async def _awaited(work: Callable[[], object]) -> object:
     try:
-        return await cast("Awaitable[object]", hook.function(occasion))
+        return await cast("Awaitable[object]", work())
     except SystemExit as error:
         # A task would pass it on to the event loop and end the server.
         raise RuntimeError("the hook tried to end the process") from error
 
 
-def _called(hook: Hook, occasion: Occasion) -> object:
-    said = hook.function(occasion)
+def _called(work: Callable[[], object]) -> object:
+    said = work()
     if inspect.iscoroutine(said):
         said.close()
-        raise TypeError("the hook returned a coroutine; its function must be declared with `async def`")
+        raise TypeError("it returned a coroutine; its function must be declared with `async def`")
     return said

@@ -13,6 +13,7 @@ from runtime.journal.store import Store
 from runtime.live_runs import LiveRuns, Performer
 from runtime.run import RunRecord
 from runtime.system import Clock
+from runtime.tools.toolbox import ApproverPolicy
 
 PerformWith = Callable[[Agent], Performer]
 """Finds the model of an agent that is served under no name. Raises ConfigurationError."""
@@ -70,6 +71,13 @@ class ProcessNursery:
             )
             assert live is not None, "a child has a model to ask"
             return live
+
+    def approvers(self, agent_id: str, tool_name: str) -> ApproverPolicy | None:
+        """Who may answer what this tool of an agent asks; None: whoever may use the session."""
+        unnamed = (performer for performer in self.unnamed if performer.agent.name == agent_id)
+        performer = self._performers.get(agent_id) or next(unnamed, None)
+        tool = None if performer is None else performer.agent.toolbox.get(tool_name)
+        return None if tool is None else tool.approvers
 
     async def ended(self, run_id: str) -> RunRecord | None:
         """See the port."""

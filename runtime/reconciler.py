@@ -100,7 +100,8 @@ class Reconciler:
             before = []
             terminal = terminal if isinstance(terminal, e.RunCancelled) else e.RunInterrupted(EXECUTOR_LOST)
         thread = await self._folds.committed(run.thread_id)
-        facts = [*before, *ending(thread.turn, terminal, lost=not isinstance(terminal, e.RunFailed), below=below)]
+        lost = not isinstance(terminal, e.RunFailed)
+        facts = [*before, *ending(thread, run.run_id, terminal, lost=lost, below=below)]
         records = await self._store.append(run.run_id, taken.fence, taken.last_seq, facts, self._clock.now())
         self._tail.publish(run.run_id, records)
         if self.on_closed is not None:

@@ -40,7 +40,7 @@ from runtime.parts import (
     PartStream,
 )
 from runtime.progress import Progress
-from runtime.steps import CallModel, Fail, RunTools, Step, Stop, Succeed
+from runtime.steps import CallModel, Fail, RunTools, Step, Stop, Succeed, Suspend
 from runtime.usage import Spending, add_usage
 
 PAUSED = "pause_turn"
@@ -90,7 +90,7 @@ class Sampling:
         self._round: OpenRound | None = None
         self._waiting: dict[str, e.ToolCallCommitted] = {}
         self._pending: list[str] = []
-        self._end: Succeed | Fail | Stop | None = None
+        self._end: Succeed | Fail | Stop | Suspend | None = None
         self._shown = False
 
     # --- what is to be done ---------------------------------------------------------------------------------------
@@ -180,6 +180,15 @@ class Sampling:
                 if is_open:
                     self._waiting[call.tool_call_id] = call
 
+    def carry(self, calls: Iterable[e.ToolCallCommitted]) -> None:
+        """Begin with calls that earlier runs of the thread left open."""
+        for call in calls:
+            if call.target == "client" and not call.malformed:
+                self._pending.append(call.tool_call_id)
+            else:
+                self._tool_calls += 1
+                self._waiting[call.tool_call_id] = call
+
     def round_started(self, model: str, request: JsonObject) -> list[e.Event]:
         """The model is being asked."""
         self._rounds += 1
@@ -223,7 +232,7 @@ class Sampling:
         self._round = None
         self._end = Fail(error)
 
-    def end(self, step: Fail | Stop) -> None:
+    def end(self, step: Fail | Stop | Suspend) -> None:
         """The run is to end so, whatever else was to be done."""
         self._end = step
 

@@ -20,7 +20,7 @@ from runtime.request import RunRequest
 from runtime.run import RunRecord
 from runtime.run_log import RunLog
 from runtime.sampling import Sampling
-from runtime.system import Clock
+from runtime.system import Clock, Mint
 from runtime.thread import Thread
 from runtime.tools.threads import ThreadLimiter
 
@@ -44,6 +44,7 @@ class RunScope:
     client_tools: dict[str, ToolSpec]
     shelf: ArtifactShelf
     children: Children
+    mint: Mint
     output: Output | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
 

@@ -48,4 +48,11 @@ class Stop:
     reason: str
 
 
-Step: TypeAlias = CallModel | RunTools | Succeed | Fail | Stop
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Calls wait for somebody outside. `raised` is what they ask now; what was asked before may be open, too."""
+
+    raised: list[e.InterruptRaised]
+
+
+Step: TypeAlias = CallModel | RunTools | Succeed | Fail | Stop | Suspend

@@ -245,6 +245,15 @@ class Supervisor:
         performer = self.performers.get(agent_id)
         return agent_id if performer is None else performer.agent.name
 
+    def now(self) -> int:
+        """The time, in ms since the epoch."""
+        return self._clock.now()
+
+    def may_answer(self, principal: Principal, requester_id: str, agent_id: str | None, tool_name: str) -> bool:
+        """Whether the principal may answer what a tool asks in a run that the requester has asked for."""
+        policy = self.nursery.approvers(agent_id or "", tool_name)
+        return policy is None or policy(principal, requester_id)
+
     def follow(self, run_id: str, after: int = 0) -> Cursor:
         """A reader of the run's facts behind `after`; it is to be closed."""
         return self.tail.follow(run_id, after)

@@ -11,7 +11,7 @@ authority, which is why a store may leave out the deltas of a finished run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from runtime import events as e
 from runtime.canonical import Json, JsonObject
 from runtime.entries import LATE_ANSWER, Activity, Call, Child, Entry, Round, Said, Turn, with_error
+from runtime.interrupts import Interrupt
 from runtime.items import REJECTION, FunctionCallOutput, Item, text_of
 from runtime.parts import REASONING, TEXT, TOOL_CALL
 from runtime.state_delta import PatchConflict, apply
@@ -37,6 +38,14 @@ class RunNote:
     run_id: str
     client_run_id: str
     status: str
+
+
+@dataclass(slots=True)
+class Answer:
+    """How an interrupt was answered, and by the request of which run."""
+
+    event: e.InterruptAnswered
+    run_id: str
 
 
 class Thread:
@@ -61,6 +70,8 @@ class Thread:
         """Every child run of the thread, by id, whatever its branch."""
         self.below: dict[str, Thread] = {}
         """The folds of the child runs' threads, by run: whoever reads or drives one does so here."""
+        self.answers: dict[str, Answer] = {}
+        """What was answered here, by interrupt: to what was asked on this thread and below it."""
         self.last_run: RunNote | None = None
         self.turn: Turn | None = None
         """The assistant message of the last run, if it has begun one."""
@@ -78,6 +89,39 @@ class Thread:
     def open_calls(self) -> list[Call]:
         """The calls of the branch that the page still owes an answer, in order."""
         return [call for entry in self.entries for call in entry.calls if call.waits_for_client]
+
+    def held_calls(self) -> list[Call]:
+        """The calls of the branch that are ours to answer and were not, in order: between two runs those that wait for
+        somebody outside, or behind one that does."""
+        return [call for turn in self._turns() for call in turn.held]
+
+    def open_before(self, run_id: str) -> list[Call]:
+        """The calls of the branch that runs before this one have left open, in order."""
+        calls = (call for turn in self._turns() if turn.run_id != run_id for call in turn.calls)
+        return [call for call in calls if call.output is None]
+
+    def open_interrupts(self, calls: Collection[Call] | None = None) -> list[Interrupt]:
+        """What the branch's calls, or these of them, ask and nobody has answered, those of children too, in order."""
+        asked: list[Interrupt] = []
+        for call in self.held_calls():
+            if calls is None or call in calls:
+                asked += call.asks
+                for child in self.children.values():
+                    if child.tool_call_id == call.call_id and not child.continued:
+                        asked += child.thread.open_interrupts()
+        return [interrupt for interrupt in asked if interrupt.id not in self.answers]
+
+    def turn_of(self, run_id: str) -> Turn | None:
+        """The assistant message of a run, its last stretch if it was steered."""
+        return next((turn for turn in reversed(self._turns()) if turn.run_id == run_id), None)
+
+    def _turns(self) -> list[Turn]:
+        return [entry for entry in self.entries if isinstance(entry, Turn)]
+
+    def agent_of(self, run_id: str) -> str | None:
+        """The agent of a run of this thread, or of one below it."""
+        found = (below.agent_of(run_id) for below in self.below.values())
+        return self.agents.get(run_id) or next((agent for agent in found if agent is not None), None)
 
     def owns(self, call_id: str) -> bool:
         """Whether this is a call of the thread's own, and not one that only somebody's foreign message shows."""
@@ -107,6 +151,9 @@ class Thread:
     def _run_over(self, run_id: str, event: e.Event) -> None:
         if self.last_run is not None:
             self.last_run.status = _STATUS[type(event)]
+        if isinstance(event, e.RunSuspended):
+            for call in self.held_calls():
+                call.begun = False  # whatever it did, it will be called again from its top
 
     def _message_started(self, run_id: str, event: e.MessageStarted) -> None:
         self.turn = Turn(event.message_id, run_id)
@@ -177,6 +224,17 @@ class Thread:
             call.place = self._next_place()
             call.answered_by, call.error = event.message_id, event.error
             call.answer = event.result
+
+    def _call_recorded(self, run_id: str, event: e.ToolCallRecorded) -> None:
+        if (call := self.calls.get(event.tool_call_id)) is not None:
+            call.records[event.key] = event.value
+
+    def _interrupt_raised(self, run_id: str, event: e.InterruptRaised) -> None:
+        if (call := self.calls.get(event.tool_call_id)) is not None:
+            call.asks.append(Interrupt(event, run_id))
+
+    def _interrupt_answered(self, run_id: str, event: e.InterruptAnswered) -> None:
+        self.answers.setdefault(event.interrupt_id, Answer(event, run_id))
 
     def _next_place(self) -> int:
         self.outputs += 1
@@ -272,7 +330,10 @@ class Thread:
     def _child_started(self, run_id: str, event: e.ChildStarted) -> None:
         if (turn := self.turn) is None or event.run_id in self.children:
             return
-        below = self.below[event.run_id] = Thread(event.thread_id)
+        earlier = self.children.get(event.continues or "")
+        if earlier is not None:
+            earlier.continued = True
+        below = self.below[event.run_id] = self.below.get(event.continues or "") or Thread(event.thread_id)
         self.children[event.run_id] = turn.children[event.run_id] = Child(
             event.run_id,
             event.thread_id,
@@ -286,7 +347,9 @@ class Thread:
         )
 
     def _child_over(self, run_id: str, event: e.Event) -> None:
-        assert isinstance(event, e.ChildCompleted | e.ChildFailed | e.ChildCancelled | e.ChildInterrupted)
+        assert isinstance(
+            event, e.ChildCompleted | e.ChildFailed | e.ChildCancelled | e.ChildInterrupted | e.ChildSuspended
+        )
         if (child := self.children.get(event.run_id)) is not None:
             child.over = child.over or event
 
@@ -338,6 +401,7 @@ _STATUS: dict[type[e.Event], str] = {
     e.RunFailed: "failed",
     e.RunCancelled: "cancelled",
     e.RunInterrupted: "interrupted",
+    e.RunSuspended: "suspended",
 }
 
 _HANDLERS: dict[type[e.Event], Callable[[Thread, str, Any], None]] = {
@@ -355,6 +419,9 @@ _HANDLERS: dict[type[e.Event], Callable[[Thread, str, Any], None]] = {
     e.ToolCallCommitted: Thread._call_committed,
     e.ToolExecutionStarted: Thread._execution_started,
     e.ToolCallCompleted: Thread._call_completed,
+    e.ToolCallRecorded: Thread._call_recorded,
+    e.InterruptRaised: Thread._interrupt_raised,
+    e.InterruptAnswered: Thread._interrupt_answered,
     e.StateSnapshot: Thread._state_snapshot,
     e.StateDelta: Thread._state_delta,
     e.ActivitySnapshot: Thread._activity_snapshot,

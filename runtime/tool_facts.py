@@ -7,21 +7,24 @@ was said and before its result. What comes when nobody waits for the call any mo
 from __future__ import annotations
 
 import asyncio
+import copy
+import inspect
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 from runtime.agent import Agent
 from runtime.artifacts import ArtifactShelf
 from runtime.budget import Budget
-from runtime.canonical import Json
+from runtime.canonical import Json, clean
 from runtime.errors import InvalidInput, StoreError
-from runtime.events import ArtifactCreated, Event
+from runtime.events import ArtifactCreated, Event, ToolCallRecorded
+from runtime.interrupts import RESOLVED, Question, Suspended
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.scope import RunScope
-from runtime.tools.toolbox import ToolError
+from runtime.tools.toolbox import Declined, ReplayMismatch, ToolError
 
 R = TypeVar("R")
 
@@ -34,15 +37,21 @@ UNAWAITED = (
 class ToolFacts:
     """The `Surroundings` of one call, from its start to `close`. Made on the run's event loop."""
 
-    def __init__(self, scope: RunScope, shelf: ArtifactShelf, tool_call_id: str) -> None:
+    def __init__(self, scope: RunScope, shelf: ArtifactShelf, tool_call_id: str, *, may_ask: bool = True) -> None:
         self._scope = scope
         self._shelf = shelf
         self._call_id = tool_call_id
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._may_ask = may_ask
         self._promised = 0
         self._delegated = 0
+        self._asked = 0
         self._closed = False
+        self._mismatch: str | None = None
+        self._waits = False
+        self.asks: list[tuple[int, Question]] = []
+        """What the call asks now, numbered among all that it has asked."""
 
     def emit(self, event: Event) -> None:
         """Write a fact; returns at once."""
@@ -61,6 +70,21 @@ class ToolFacts:
         self._promised += 1
         return self._delegate(agent, prompt, budget)
 
+    def interrupt(self, question: Question) -> Coroutine[Any, Any, Json]:
+        """Ask somebody outside."""
+        self._promised += 1
+        return self._interrupt(question)
+
+    def once(self, key: str, work: Callable[[], Any]) -> Coroutine[Any, Any, Json]:
+        """Do something that an earlier execution of the call has not done."""
+        self._promised += 1
+        return self._once(key, work)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the call waits for somebody outside, itself or in a child, however its function took that."""
+        return (bool(self.asks) or self._waits) and self._mismatch is None
+
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """Do the work on the event loop while this thread waits. Raises what it raises."""
         if threading.get_ident() == self._thread:
@@ -73,23 +97,66 @@ class ToolFacts:
         """The call has ended: nothing more is taken. What the tool has done wrong here, for the model to read."""
         self._closed = True
         self._scope.children.call_ended(self._call_id)
-        return UNAWAITED if self._promised else None
+        return self._mismatch or (UNAWAITED if self._promised else None)
 
     def _emit(self, event: Event) -> None:
         if not self._closed:
             self._scope.log.emit([event])
 
     async def _delegate(self, agent: Agent | str, prompt: Content, budget: Budget | None) -> Json:
+        self._begin()
+        self._delegated += 1
+        try:
+            return await self._scope.children.delegate(self._call_id, self._delegated, agent, prompt, budget)
+        except Suspended:
+            self._waits = True
+            raise
+        except ReplayMismatch as error:
+            self._mismatch = error.message
+            raise
+
+    async def _interrupt(self, question: Question) -> Json:
+        self._begin()
+        if not self._may_ask:
+            raise ToolError("A tool that asks somebody outside must not be declared parallel.")
+        self._asked += 1
+        thread = self._scope.thread
+        earlier = next((ask for ask in thread.calls[self._call_id].asks if ask.raised.number == self._asked), None)
+        if earlier is None:
+            self.asks.append((self._asked, question))
+            raise Suspended
+        if earlier.raised.request_digest != question.request_digest:
+            self._mismatch = f"{ReplayMismatch().message} (question {self._asked})"
+            raise ReplayMismatch(self._mismatch)
+        answer = thread.answers.get(earlier.id)
+        if answer is None:
+            self._waits = True
+            raise Suspended
+        if answer.event.status != RESOLVED:
+            raise Declined
+        return copy.deepcopy(answer.event.payload)
+
+    async def _once(self, key: str, work: Callable[[], Any]) -> Json:
+        self._begin()
+        call = self._scope.thread.calls[self._call_id]
+        if key not in call.records:
+            value = work() if inspect.iscoroutinefunction(work) else await self._in_a_thread(work)
+            if inspect.isawaitable(value):
+                value = await value
+            self._emit(ToolCallRecorded(self._call_id, key, clean(value)))
+            await self._scope.log.flush()
+        return copy.deepcopy(call.records[key])
+
+    async def _in_a_thread(self, work: Callable[[], Any]) -> Any:
+        return await (await self._scope.threads.start(work, f"once in {self._call_id}"))
+
+    def _begin(self) -> None:
         self._promised -= 1
         if self._closed:
             raise ToolError("The call is over: nothing can be added to it.")
-        self._delegated += 1
-        return await self._scope.children.delegate(self._call_id, self._delegated, agent, prompt, budget)
 
     async def _make(self, name: str, media_type: str, source: bytes | Path) -> Artifact:
-        self._promised -= 1
-        if self._closed:
-            raise ToolError("The call is over: nothing can be added to it.")
+        self._begin()
         try:
             made = await self._shelf.make(self._scope.run, name, media_type, source)
         except (StoreError, InvalidInput) as error:

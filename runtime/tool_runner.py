@@ -14,14 +14,15 @@ import orjson
 
 from runtime import events as e
 from runtime.canonical import Json, JsonObject, clean
-from runtime.gate import Case, Verdict, judging
+from runtime.gate import HOOKS, Asked, Case, Verdict, judging
 from runtime.hook_runner import HookRunner
 from runtime.hooks import BEFORE_TOOL, HookError
+from runtime.interrupts import Approval, Question, approval_in, approval_question, raised
 from runtime.items import Content
 from runtime.schedule import batches
 from runtime.scope import RunScope
 from runtime.state_delta import PatchConflict, change, merge
-from runtime.steps import Fail, Stop
+from runtime.steps import Fail, Stop, Suspend
 from runtime.tool_facts import ToolFacts
 from runtime.tools.context import ToolContext
 from runtime.tools.execute import Output, execute
@@ -29,18 +30,21 @@ from runtime.tools.toolbox import Tool
 
 _UNFIT = "What this call made of the shared state does not fit into it; the state is as it was."
 _UNTOLD = "Cancelled: the tool ran, but the run was stopped before its result was told."
+_OTHERS = "it would run with other arguments than those it was asked for"
 _UNSEEN = "The tool ran, but the hook that looks at its result failed; the result is not shown."
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
-    """A call that may run. `used` are the arguments as JSON, `changed` whether they are a hook's."""
+class _Admitted:
+    """A call that nobody denies. `used` are the arguments as JSON, `changed` says that they are not the model's; it
+    `asks` if somebody has to say first that it may run."""
 
     call: e.ToolCallCommitted
     tool: Tool
     arguments: dict[str, object]
     used: JsonObject
     changed: bool
+    asks: bool
 
 
 class ToolRunner:
@@ -49,6 +53,8 @@ class ToolRunner:
     def __init__(self, scope: RunScope, hooks: HookRunner) -> None:
         self._scope = scope
         self._hooks = hooks
+        self._raised: list[e.InterruptRaised] = []
+        self._waits = False
 
     async def run(self, calls: list[e.ToolCallCommitted], affordable: int | None) -> None:
         """Give each of these calls its output; fewer if the run is to end. Raises HookError, StoreError."""
@@ -59,11 +65,27 @@ class ToolRunner:
                 self._scope.sampling.end(Stop(verdict.stop))
                 return
             verdicts.append((call, verdict))
-        allowed = [one for call, verdict in verdicts if (one := self._admit(call, verdict)) is not None]
-        for batch in batches(allowed, lambda one: one.tool.parallel):
+        admitted = [one for call, verdict in verdicts if (one := self._admit(call, verdict)) is not None]
+        self._raised, self._waits = [], False
+        for one in admitted:
+            if one.asks:
+                self._ask(one.call, 0, approval_question(one.tool.name, one.used, one.tool.spec.parameters))
+        for batch in batches(admitted, lambda one: one.tool.parallel, lambda one: one.asks):
             await self._run_together(batch)
             if self._scope.sampling.is_over:
                 return
+            if self._waits and not batch[0].tool.parallel:
+                break
+        if self._waits:
+            self._scope.sampling.end(Suspend(self._raised))
+
+    def _ask(self, call: e.ToolCallCommitted, number: int, question: Question) -> None:
+        """The call waits for an answer to this; it is asked again only if it was not asked before."""
+        self._waits = True
+        known = self._scope.thread.calls[call.tool_call_id]
+        if all(ask.raised.number != number for ask in known.asks):
+            id_, now = self._scope.mint("int"), self._scope.clock.now()
+            self._raised.append(raised(question, call, number, interrupt_id=id_, now=now))
 
     # --- the gate -------------------------------------------------------------------------------------------------
 
@@ -74,23 +96,40 @@ class ToolRunner:
         case = Case(call, scope.agent.toolbox, scope.client_tools, affordable, has_hooks, offered=offered)
         judgement = judging(case)
         try:
-            case = next(judgement)
-            assert case.tool is not None, "hooks stand behind the schema"
-            assert case.parsed is not None, "hooks stand behind the schema"
-            judgement.send(await self._hooks.before_tool(call, case.tool, case.parsed))
+            while True:
+                wanted = next(judgement)
+                assert case.tool is not None, "whoever is asked stands behind the schema"
+                assert case.used is not None, "whoever is asked stands behind the schema"
+                if wanted == HOOKS:
+                    case.ruling = await self._hooks.before_tool(call, case.tool, case.used)
+                else:
+                    case.asked = await self._approval(call, case.tool, case.used)
         except StopIteration as end:
             return end.value
-        raise AssertionError("a judgement asks the hooks once")
 
-    def _admit(self, call: e.ToolCallCommitted, verdict: Verdict) -> _Allowed | None:
-        """The call if it may run; else its output is told."""
+    async def _approval(self, call: e.ToolCallCommitted, tool: Tool, used: JsonObject) -> Asked:
+        """Whether the call needs an approval, and what was said. Raises HookError."""
+        thread = self._scope.thread
+        for ask in thread.calls[call.tool_call_id].asks:
+            if ask.raised.number == 0:
+                answer = thread.answers.get(ask.id)
+                if answer is None:
+                    return Asked(needed=True)
+                approval = approval_in(answer.event)
+                if approval.approved and (ask.raised.metadata or {}).get("args") != used:
+                    approval = Approval(approved=False, reason=_OTHERS)
+                return Asked(needed=True, approval=approval)
+        return Asked(await self._hooks.needs_approval(tool, used, self._context(call, self._scope.thread.state)))
+
+    def _admit(self, call: e.ToolCallCommitted, verdict: Verdict) -> _Admitted | None:
+        """The call if nobody denies it; else its output is told."""
         tool = self._scope.agent.toolbox.get(call.tool_name)
         if verdict.answer is not None:
             self._tell(call, verdict.answer, "answered")
-        elif tool is None or verdict.arguments is None or verdict.used is None or not verdict.allowed:
+        elif tool is None or verdict.arguments is None or verdict.used is None:
             self._tell(call, verdict.message or "Refused.", "denied")
         else:
-            return _Allowed(call, tool, verdict.arguments, verdict.used, verdict.changed)
+            return _Admitted(call, tool, verdict.arguments, verdict.used, verdict.changed, verdict.asks)
         return None
 
     def _tell(self, call: e.ToolCallCommitted, result: Content, kind: str) -> None:
@@ -98,7 +137,7 @@ class ToolRunner:
 
     # --- executing ------------------------------------------------------------------------------------------------
 
-    async def _run_together(self, batch: list[_Allowed]) -> None:
+    async def _run_together(self, batch: list[_Admitted]) -> None:
         started = [
             e.ToolExecutionStarted(one.call.tool_call_id, one.call.tool_name, self._idempotency_key(one.call))
             for one in batch
@@ -109,22 +148,27 @@ class ToolRunner:
             tasks: list[asyncio.Task[None]] = []
             tasks += [group.create_task(self._run_one(one, tasks)) for one in batch]
 
-    async def _run_one(self, one: _Allowed, together: list[asyncio.Task[None]]) -> None:
+    async def _run_one(self, one: _Admitted, together: list[asyncio.Task[None]]) -> None:
         await self._execute(one)
         if self._scope.sampling.is_over:  # a hook wants no more of it
             for task in together:
                 if task is not asyncio.current_task():
                     task.cancel()
 
-    async def _execute(self, one: _Allowed) -> None:
+    async def _execute(self, one: _Admitted) -> None:
         scope, call = self._scope, one.call
         before = copy.deepcopy(scope.thread.state) if one.tool.wants_context else None
-        facts_of_call = ToolFacts(scope, scope.shelf, call.tool_call_id)
+        facts_of_call = ToolFacts(scope, scope.shelf, call.tool_call_id, may_ask=not one.tool.parallel)
         context = self._context(call, copy.deepcopy(before), facts_of_call)
         try:
             output = await execute(one.tool, one.arguments, context, scope.threads)
         finally:
             mistake = facts_of_call.close()
+        if facts_of_call.is_suspended:  # however its function ended: it will be called again from its top
+            self._waits = True
+            for number, question in facts_of_call.asks:
+                self._ask(call, number, question)
+            return
         if mistake is not None and output.kind == "result":
             output = Output(mistake, True, "error")
         changes = one.tool.wants_context and output.kind == "result"
@@ -157,7 +201,7 @@ class ToolRunner:
         fact = change(now, merge(before, now, clean(after)))
         return [fact] if fact is not None else []
 
-    def _context(self, call: e.ToolCallCommitted, state: Json, facts: ToolFacts) -> ToolContext:
+    def _context(self, call: e.ToolCallCommitted, state: Json, facts: ToolFacts | None = None) -> ToolContext:
         scope = self._scope
         return ToolContext(
             state=state,

@@ -12,6 +12,7 @@ from runtime.journal.aliases import Alias
 from runtime.journal.artifacts import Artifact
 from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
 from runtime.journal.inbox import Part, Starting
+from runtime.journal.interrupts import StoredInterrupt
 from runtime.journal.leases import Lease
 from runtime.journal.retention import Removed
 from runtime.journal.store import Store
@@ -158,6 +159,14 @@ class Double:
 
     async def find_keyed(self, owner: Owner, key_digest: str) -> KeyedRun | None:
         return await self.inner.find_keyed(owner, key_digest)
+
+    async def find_interrupt(self, interrupt_id: str) -> StoredInterrupt | None:
+        return await self.inner.find_interrupt(interrupt_id)
+
+    async def open_interrupts(
+        self, tenant_id: str, owner_id: str | None, before: Place | None, limit: int
+    ) -> list[StoredInterrupt]:
+        return await self.inner.open_interrupts(tenant_id, owner_id, before, limit)
 
     async def add_artifact(self, artifact: Artifact) -> None:
         await self.inner.add_artifact(artifact)

@@ -116,10 +116,17 @@ def subagent_started(
     )
 
 
-def subagent_finished(subagent_run_id: str, *, result: Json = None, **envelope: Unpack[Envelope]) -> AguiEvent:
-    """SUBAGENT_FINISHED, with success."""
+def subagent_finished(
+    subagent_run_id: str, *, result: Json = None, outcome: JsonObject | None = None, **envelope: Unpack[Envelope]
+) -> AguiEvent:
+    """SUBAGENT_FINISHED, with success if no other `outcome` is given."""
     own = {"subagentRunId": subagent_run_id}
-    return _event("SUBAGENT_FINISHED", envelope, own, result=result, outcome={"type": "success"})
+    return _event("SUBAGENT_FINISHED", envelope, own, result=result, outcome=outcome or {"type": "success"})
+
+
+def suspended(interrupt_ids: list[str]) -> JsonObject:
+    """The outcome of a subagent that waits for answers."""
+    return {"type": "suspended", "interruptIds": interrupt_ids}
 
 
 def subagent_error(

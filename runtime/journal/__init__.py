@@ -13,6 +13,7 @@ Promises, held by tests/contract/ for every implementation:
 4. A run has one terminal event; one run at a time is at work on a thread, others may wait for it (see `inbox`).
 5. Readers see a prefix of the journal, never a gap.
 6. An event that cannot be stored fails its own run's append, and nobody else's.
+7. What a run asks of somebody outside is answered once (see `interrupts`).
 """
 
 from __future__ import annotations
@@ -118,6 +119,14 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """An interrupt that the opening answers was answered before, in this root run."""
+
+    run: RunRecord
+    interrupt_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Busy:
     """This run is at work on the thread."""
 
@@ -147,7 +156,7 @@ class Moved:
     position: int
 
 
-Begun: TypeAlias = Started | Queued | Replay | KeyReused | Conflict | Busy | QueueFull | Moved
+Begun: TypeAlias = Started | Queued | Replay | KeyReused | Conflict | Answered | Busy | QueueFull | Moved
 
 
 class Journal(Protocol):
@@ -162,7 +171,8 @@ class Journal(Protocol):
         ...
 
     async def begin_run(self, opening: Opening) -> Begun:
-        """Begin a run, or say why not. Looked for in this order: the idempotency key, replay and conflict, busy, moved.
+        """Begin a run, or say why not. Looked for in this order: the idempotency key, replay and conflict, answered,
+        busy, moved.
 
         Raises NotFound for somebody else's thread, and for one whose session is hidden (see `catalogue`). A key that
         was used is a replay for the same request and reused for another; a new one is kept in the same transaction.
@@ -170,6 +180,8 @@ class Journal(Protocol):
         Replay: a run of this thread has the same client_run_id and input digest (the newest attempt; if that is over
         as failed or interrupted and the opening is `repeatable`, a new attempt starts instead). Conflict: the same
         client_run_id, another digest, and the opening is not `repeatable`.
+        Each `interrupt.answered` of the opening claims its interrupt (see `interrupts`): one that is open, or that was
+        answered in the same root run. Raises Unstorable for one that is not there.
         """
         ...
 

@@ -19,16 +19,19 @@ from runtime.events import (
     EVENT_TYPES,
     ChildStarted,
     Event,
+    InterruptAnswered,
     Record,
     RunCancelled,
     RunCompleted,
     RunFailed,
     RunInterrupted,
     RunStarted,
+    RunSuspended,
     decode,
     encode,
 )
 from runtime.journal import (
+    Answered,
     Busy,
     Conflict,
     KeyedRun,
@@ -43,6 +46,7 @@ from runtime.journal import (
 )
 from runtime.journal.aliases import NO_REQUEST, Alias
 from runtime.journal.inbox import INTERRUPT, REJECT, Starting
+from runtime.journal.interrupts import StoredInterrupt
 from runtime.run import FAILED, INTERRUPTED, QUEUED, TERMINAL, RunRecord, status_after
 
 CHECKSUM_BYTES = 16
@@ -175,7 +179,7 @@ def _started(event: RunStarted) -> dict[str, Any]:
     return {"started_at": event.started_at}
 
 
-def _completed(event: RunCompleted) -> dict[str, Any]:
+def _completed(event: RunCompleted | RunSuspended) -> dict[str, Any]:
     return {"final_message_id": event.message_id, "usage": event.usage}
 
 
@@ -193,12 +197,20 @@ _EFFECTS: dict[type[Event], Callable[[Any], dict[str, Any]]] = {
     RunFailed: _failed,
     RunCancelled: _stopped,
     RunInterrupted: _stopped,
+    RunSuspended: _completed,
 }
 
 _RUN_EVENTS = frozenset(cls for name, cls in EVENT_TYPES.items() if name.startswith("run."))
 
 
 # --- beginning ----------------------------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """An interrupt that somebody wants to answer, and the root run in which it was answered."""
+
+    interrupt: StoredInterrupt
+    answered_in: RunRecord | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +224,7 @@ class Standing:
     `keyed` is what the opening's idempotency key was used for. `followed` are the runs by which requests with the
     opening's client_run_id were answered though others had begun them, by the digests of those requests.
     `queued` runs wait for the thread, `first_queued` is the first in line; `continued` goes on already with the run
-    that the opening continues.
+    that the opening continues. `asked` are the interrupts that the opening answers, by their ids.
     """
 
     owner: tuple[str, str] | None
@@ -227,6 +239,7 @@ class Standing:
     first_queued: RunRecord | None = None
     queued: int = 0
     continued: RunRecord | None = None
+    asked: Mapping[str, Asked] = field(default_factory=dict[str, Asked])
 
 
 class Wait(NamedTuple):
@@ -238,10 +251,11 @@ class Wait(NamedTuple):
 
 def attempt_or_refusal(
     opening: Opening, standing: Standing
-) -> int | Wait | Replay | KeyReused | Conflict | Busy | QueueFull | Moved:
+) -> int | Wait | Replay | KeyReused | Conflict | Answered | Busy | QueueFull | Moved:
     """The number of the attempt that may begin, or wait; or why none may.
 
-    Raises NotFound for somebody else's thread, and for one whose session is hidden.
+    Raises NotFound for somebody else's thread, and for one whose session is hidden; Unstorable for answers to what
+    nobody asked.
     """
     run = opening.run
     same = standing.same or standing.followed.get(run.input_digest)
@@ -263,6 +277,9 @@ def attempt_or_refusal(
         attempt = max(attempt, same.attempt + 1)
     elif named is not None and not opening.repeatable:
         return Conflict(named)
+    # Before busy: while the run that has answered is at work, whoever repeats or contradicts it is told of the answer.
+    if (taken := _taken_claim(opening, standing)) is not None:
+        return taken
     if (other := standing.active or standing.first_queued) is not None:
         if opening.when_busy == REJECT:
             return Busy(other)
@@ -272,6 +289,20 @@ def attempt_or_refusal(
     if standing.position != run.base:
         return Moved(standing.position)
     return attempt
+
+
+def _taken_claim(opening: Opening, standing: Standing) -> Answered | None:
+    """The first interrupt that the opening answers, and another tree has answered before."""
+    run = opening.run
+    for event in opening.events:
+        if isinstance(event, InterruptAnswered):
+            asked = standing.asked.get(event.interrupt_id)
+            owner = None if asked is None else (asked.interrupt.tenant_id, asked.interrupt.owner_id)
+            if asked is None or owner != (run.tenant_id, run.owner_id):
+                raise Unstorable(f"Run {run.run_id} answers {event.interrupt_id}, which nobody has asked its owner.")
+            if asked.answered_in is not None and asked.answered_in.run_id != run.root_run_id:
+                return Answered(asked.answered_in, event.interrupt_id)
+    return None
 
 
 def admitted(

@@ -38,13 +38,16 @@ from runtime.journal.memory_aliases import MemoryAliases
 from runtime.journal.memory_artifacts import MemoryArtifacts
 from runtime.journal.memory_catalogue import MemoryCatalogue
 from runtime.journal.memory_inbox import MemoryInbox
+from runtime.journal.memory_interrupts import MemoryInterrupts
 from runtime.journal.memory_retention import MemoryRetention
 from runtime.journal.memory_trees import MemoryTrees
 from runtime.journal.wakes import End, Wake
 from runtime.run import QUEUED, RunRecord
 
 
-class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryRetention, MemoryTrees, MemoryInbox):
+class MemoryJournal(
+    MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryRetention, MemoryTrees, MemoryInterrupts, MemoryInbox
+):
     """A `Journal` that keeps its facts until it is forgotten; closing and opening it again is a restart."""
 
     def __init__(self, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000):
@@ -69,6 +72,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
             return answer
         if opening.run.run_id in self._runs:
             raise Unstorable(f"There is a run {opening.run.run_id} already.")
+        self._require_unasked(drafts)
         run, drafts = admitted(opening, answer, drafts, self._clock())
         self._owners.setdefault(run.thread_id, (run.tenant_id, run.owner_id))
         if opening.session is not None:
@@ -95,6 +99,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
             stored = [record for record in self._records[run_id] if expected_seq < record.seq <= end]
             confirm_repeat(run, stored, drafts)
             return [_as_read(record) for record in stored]
+        self._require_unasked(drafts)
         return self._commit(advance(run, end, drafts, occurred_at), drafts, occurred_at)
 
     async def put_contents(self, contents: dict[str, bytes]) -> None:
@@ -248,6 +253,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
             keyed=None if key is None else self._keyed(run.tenant_id, run.owner_id, key.key_digest),
             followed=self._followed(run.thread_id, run.client_run_id),
             continued=None if continues is None else next(continues, None),
+            asked=self._asked(opening),
         )
 
     def _commit(self, run: RunRecord, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
@@ -256,6 +262,7 @@ class MemoryJournal(MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryReten
         records = records_of(run.run_id, before, drafts, occurred_at, self._clock(), root_after)
         self._records[run.run_id] += records
         self._runs[run.run_id] = run
+        self._keep_interrupts(run, drafts, occurred_at)
         return records
 
     def _now(self) -> int:

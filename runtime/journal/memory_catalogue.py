@@ -67,7 +67,7 @@ class MemoryCatalogue(ABC):
             for (tenant_id, owner_id, _), session in self._sessions.items()
             if (tenant_id, owner_id) == (owner.tenant_id, owner.owner_id) and session.hidden_at is None
         }
-        return [shown[place] for place in _page(shown, before, limit)]
+        return [shown[place] for place in page_of(shown, before, limit)]
 
     async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
         """See the port."""
@@ -80,7 +80,7 @@ class MemoryCatalogue(ABC):
             and (wanted.statuses is None or run.status in wanted.statuses)
             and not self._is_below_hidden(run)
         }
-        return [shown[place] for place in _page(shown, before, limit)]
+        return [shown[place] for place in page_of(shown, before, limit)]
 
     async def list_every_run(self, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
         """See the port."""
@@ -91,7 +91,7 @@ class MemoryCatalogue(ABC):
             if wanted.session_id in (None, run.session_id)
             and (wanted.statuses is None or run.status in wanted.statuses)
         }
-        return [shown[place] for place in _page(shown, before, limit)]
+        return [shown[place] for place in page_of(shown, before, limit)]
 
     async def find_visible_run(self, run_id: str) -> RunRecord | None:
         """See the port."""
@@ -126,6 +126,7 @@ class MemoryCatalogue(ABC):
         return session
 
 
-def _page(places: Iterable[Place], before: Place | None, limit: int) -> list[Place]:
+def page_of(places: Iterable[Place], before: Place | None, limit: int) -> list[Place]:
+    """The newest of these places that stand behind one."""
     behind = (place for place in places if before is None or place < before)
     return sorted(behind, reverse=True)[:limit]

@@ -46,6 +46,10 @@ class MemoryInbox(ABC):
         """Keep the run and its new facts, the last of which is its last."""
 
     @abstractmethod
+    def _require_unasked(self, drafts: Sequence[Draft]) -> None:
+        """Raises Unstorable if one of the interrupts that these raise is there already."""
+
+    @abstractmethod
     def _add_contents(self, contents: dict[str, bytes]) -> None:
         """Keep blobs."""
 
@@ -67,6 +71,7 @@ class MemoryInbox(ABC):
         run, drafts = self._runs.get(starting.run_id), drafts_of(starting.events)
         if run is None or not may_start(run, starting, self._standing_of(run.thread_id)):
             return None
+        self._require_unasked(drafts)
         self._add_contents(starting.contents)
         begun = started(run, starting, drafts, self._now())
         return Started(begun, self._commit(begun, drafts, starting.occurred_at))
@@ -82,6 +87,7 @@ class MemoryInbox(ABC):
                     return None
             except (FenceLost, AppendConflict):
                 return None
+            self._require_unasked(drafts)
             steps.append((advance(run, part.expected_seq + len(drafts), drafts, occurred_at), drafts))
         return [self._commit(run, drafts, occurred_at) for run, drafts in steps]
 

@@ -13,6 +13,7 @@ from runtime.journal import Session
 from runtime.journal.artifacts import Artifact
 from runtime.journal.catalogue import Owner
 from runtime.journal.compaction import compacted
+from runtime.journal.interrupts import StoredInterrupt
 from runtime.journal.retention import NOTHING, SWEEP_RUNS, Removed
 from runtime.run import RunRecord
 
@@ -39,6 +40,7 @@ class MemoryRetention(ABC):
         self._contents: dict[str, bytes]
         self._artifacts: dict[str, Artifact]
         self._trees: dict[str, int]
+        self._interrupts: dict[str, tuple[StoredInterrupt, bytes]]
 
     @abstractmethod
     def _require_open(self) -> None:
@@ -167,6 +169,7 @@ class MemoryRetention(ABC):
             "aliases": sum(map(len, aliases.values())),
             "idempotency_keys": len(_take(self._keys, lambda told: told[0] in runs)),
             "artifacts": len(artifacts),
+            "interrupts": len(_take(self._interrupts, lambda its: its[0].thread_id in threads)),
         }
         named = {artifact.digest for artifact in self._artifacts.values()}
         return Removed(counts, frozenset(artifact.digest for artifact in artifacts) - named)

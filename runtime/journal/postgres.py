@@ -37,6 +37,7 @@ from runtime.journal.postgres_connection import (
     unopened,
 )
 from runtime.journal.postgres_inbox import PostgresInbox
+from runtime.journal.postgres_interrupts import PostgresInterrupts
 from runtime.journal.postgres_leases import PostgresLeases
 from runtime.journal.postgres_reader import PostgresReader
 from runtime.journal.postgres_retention import PostgresRetention
@@ -68,7 +69,13 @@ class _Open:
 
 
 class PostgresStore(
-    PostgresCatalogue, PostgresAliases, PostgresArtifacts, PostgresRetention, PostgresTrees, PostgresInbox
+    PostgresCatalogue,
+    PostgresAliases,
+    PostgresArtifacts,
+    PostgresRetention,
+    PostgresTrees,
+    PostgresInterrupts,
+    PostgresInbox,
 ):
     """A `Store` at a `postgresql://` URL (see `address_of`). Raises ConfigurationError for one that is none.
 

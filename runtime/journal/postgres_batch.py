@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from runtime.errors import AguiBridgeError, FenceLost
 from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal.changes import Draft, advance, is_repeat, moves, opens_tree, records_of
+from runtime.journal.interrupts import Closed, Raised, closed_in, raised_in
 from runtime.journal.postgres_rows import stored_json
 from runtime.run import RunRecord
 
@@ -145,6 +146,19 @@ def statement_of(steps: Sequence[RunStep]) -> tuple[str, list[Any]]:
         [step.after.run.root_run_id for step in steps],
         [step.opens_tree for step in steps],
     ]
+
+
+def interrupts_of(steps: Sequence[RunStep]) -> tuple[list[Raised], list[Closed]]:
+    """What these steps say of interrupts, each closed at most once."""
+    raised: list[Raised] = []
+    closed: dict[str, Closed] = {}
+    for step in steps:
+        for append in step.appends:
+            events = [draft.event for draft in append.drafts]
+            raised += raised_in(step.after.run, events, append.occurred_at)
+            for its in closed_in(step.after.run, events, append.occurred_at):
+                closed.setdefault(its.interrupt_id, its)
+    return raised, list(closed.values())
 
 
 def settle(step: RunStep, recorded_at: int, root_after: int | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from runtime.events import SCHEMA_VERSION
+from runtime.events import SCHEMA_VERSION, Event
 from runtime.journal import Begun, KeyedRun, Opening, Queued, Started
 from runtime.journal.changes import (
     Draft,
@@ -25,7 +25,9 @@ from runtime.journal.changes import (
     begun_of,
     records_of,
 )
+from runtime.journal.interrupts import closed_in, raised_in
 from runtime.journal.postgres_connection import Connection, Pool, Unsettled, constraint_of, fetch
+from runtime.journal.postgres_interrupts import asked_interrupts, keep_interrupts
 from runtime.journal.postgres_rows import records_in, run_of, session_of, stored_json
 from runtime.journal.queries import load
 from runtime.run import QUEUED, RunRecord
@@ -90,6 +92,7 @@ class Beginning:
             if constraint_of(error) in RACES:
                 raise Unsettled("Another run began first.") from error
             raise
+        await self._claim(connection, run, [draft.event for draft in drafts], standing)
         await put_contents(connection, opening.contents)
         run = replace(run, lease_expires_at=lease_expires_at)
         return begun_of(run, answer, records_of(run.run_id, 0, drafts, opening.occurred_at, now, root_after))
@@ -102,6 +105,15 @@ class Beginning:
             session = (new.session_id, new.thread_id, new.agent_id, new.title, new.created_at)
         await connection.fetch(_SQL["hold_names"], *thread, *session)
         await connection.fetch(_SQL["hold_thread"], run.thread_id)
+
+    async def _claim(self, connection: Connection, run: RunRecord, events: Sequence[Event], standing: Standing) -> None:
+        """Keep what the first facts say of interrupts, and see that nobody has answered since they were looked at:
+        another thread of the tree may have, or the end of a run."""
+        at = self._opening.occurred_at
+        closed = closed_in(run, events, at)
+        wanted = [its for its in closed if standing.asked[its.interrupt_id].interrupt.is_open]
+        if len(await keep_interrupts(connection, raised_in(run, events, at), wanted)) < len(wanted):
+            raise Unsettled("Another run answered first.")
 
     async def _begun_before(self, connection: Connection) -> Started | Queued | None:
         """What an attempt whose answer was lost has committed."""
@@ -196,6 +208,7 @@ async def _standing(connection: Connection, opening: Opening) -> Standing:
         first_queued=runs.queued,
         queued=row["queued"],
         continued=runs.continued,
+        asked=await asked_interrupts(connection, opening.events),
     )
 
 

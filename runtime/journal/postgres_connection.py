@@ -220,7 +220,7 @@ async def fetch(connection: Connection, pooler: bool, sql: str, values: Sequence
 
 
 class Link:
-    """One connection of its own, used by one statement at a time, and made again when it was lost."""
+    """One connection of its own, used by one caller at a time, and made again when it was lost."""
 
     def __init__(self, address: PostgresAddress, name: str, statement_s: float = STATEMENT_S):
         self._address = address
@@ -231,11 +231,21 @@ class Link:
 
     async def fetch(self, sql: str, *values: Any) -> list[Row]:
         """The rows of one statement, committed. Raises StoreError; Unsettled if the connection was lost."""
+        async with self._lent() as connection:
+            return await fetch(connection, self._address.pooler, sql, values)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[R]]) -> R:
+        """Do some work on the connection in one transaction, and commit it. Raises what `fetch` does."""
+        async with self._lent() as connection, transaction(connection):
+            return await work(connection)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncGenerator[Connection, None]:
         async with self._lock:
             try:
                 if self.connection is None or self.connection.is_closed():
                     self.connection = await connect(self._address, self._name, self._statement_s)
-                return await fetch(self.connection, self._address.pooler, sql, values)
+                yield self.connection
             except FOREIGN as error:
                 known = translated(error)
                 if isinstance(known, Unsettled):

@@ -17,9 +17,11 @@ from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal import Started
 from runtime.journal.changes import Draft, Standing, drafts_of, may_start, records_of, started
 from runtime.journal.inbox import Part, Starting
-from runtime.journal.postgres_batch import Append, AtHand, RunStep, plan_of, settle, statement_of
+from runtime.journal.interrupts import closed_in, raised_in
+from runtime.journal.postgres_batch import Append, AtHand, RunStep, plan_of, settle
 from runtime.journal.postgres_begin import put_contents
 from runtime.journal.postgres_connection import Connection, Pool, Unsettled, constraint_of, patiently, transaction
+from runtime.journal.postgres_interrupts import append_steps, keep_interrupts
 from runtime.journal.postgres_rows import records_in, run_of
 from runtime.journal.queries import load
 from runtime.run import QUEUED, RunRecord
@@ -88,6 +90,8 @@ class PostgresInbox(ABC):
                 raise
             if not rows:  # somebody has withdrawn it meanwhile
                 return None
+            of = (begun, starting.events, starting.occurred_at)
+            await keep_interrupts(connection, raised_in(*of), closed_in(*of))
             await put_contents(connection, starting.contents)
             begun = replace(begun, lease_expires_at=rows[0]["lease_expires_at"])
         records = records_of(begun.run_id, 0, drafts, starting.occurred_at, rows[0]["recorded_at"])
@@ -119,8 +123,7 @@ async def _written(connection: Connection, appends: Sequence[Append]) -> list[Ru
     if plan.refused or plan.repeats:
         return None
     steps = list(plan.steps.values())
-    query, values = statement_of(steps)
-    done = await connection.fetch(_SQL[query], *values)
+    done = await append_steps(connection, steps)
     if len(done) < len(steps):
         return None
     for row in done:

@@ -31,6 +31,7 @@ _NAMES: Final = (
     ("artifacts", "remove_artifacts"),
     ("aliases", "remove_aliases"),
     ("idempotency_keys", "remove_keys"),
+    ("interrupts", "remove_interrupts"),
     ("sessions", "remove_sessions"),
 )
 _FACTS: Final = (("events", "remove_events"), ("runs", "remove_runs"), ("threads", "remove_threads"))
@@ -171,7 +172,7 @@ async def _remove(connection: Connection, threads: list[str], steps: Sequence[tu
     await connection.fetch(_SQL["hold_contents"], CONTENTS_LOCK)
     [counts["contents"]] = await _column(connection, "remove_contents", sorted(artifacts | snapshots))
     still = set(await _column(connection, "named_artifacts", sorted(artifacts)))
-    return Removed(counts, frozenset(artifacts - still))
+    return NOTHING + Removed(counts, frozenset(artifacts - still))  # without what there was none of
 
 
 async def _column(connection: Connection, query: str, *values: Any) -> list[Any]:

@@ -12,10 +12,12 @@ from runtime.errors import StoreError
 from runtime.events import Record
 from runtime.journal import Session
 from runtime.journal.changes import Unstorable, decoded
+from runtime.journal.interrupts import StoredInterrupt, raised_of
 from runtime.run import RunRecord
 
 _RUN_FIELDS = tuple(f.name for f in fields(RunRecord))
 _SESSION_FIELDS = tuple(f.name for f in fields(Session))
+_INTERRUPT_FIELDS = tuple(f.name for f in fields(StoredInterrupt))
 _JSON_FIELDS = ("error", "usage")
 
 
@@ -47,6 +49,13 @@ def stored_json(name: str, value: Any) -> bytes | None:
 def session_of(row: Columns) -> Session:
     """A session from a whole row of `sessions`."""
     return Session(**{name: row[name] for name in _SESSION_FIELDS})
+
+
+def interrupt_of(row: Columns) -> StoredInterrupt:
+    """An interrupt from a whole row of `interrupts`. Raises StoreError if it cannot be read."""
+    members: dict[str, Any] = {name: row[name] for name in _INTERRUPT_FIELDS}
+    members["raised"] = raised_of(row["interrupt_id"], row["raised"])
+    return StoredInterrupt(**members)
 
 
 def records_in(run_id: str, rows: Iterable[Columns]) -> list[Record]:

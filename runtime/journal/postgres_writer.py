@@ -1,9 +1,9 @@
 """Group commit over one connection: whatever waits when a statement has returned goes into the next one.
 
 A statement is its own transaction, so that a group costs one round trip and one flush to disk, and nothing is left
-half done. If its answer is lost, the same group is tried again on a new connection: what was committed is then found
-as a repeat. A group that the database refuses is halved and tried again, until the row that cannot be stored is alone
-with its error.
+half done; only interrupts take a transaction of several (see `postgres_interrupts`). If its answer is lost, the same
+group is tried again on a new connection: what was committed is then found as a repeat. A group that the database
+refuses is halved and tried again, until the row that cannot be stored is alone with its error.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from runtime.errors import AguiBridgeError, StoreError
 from runtime.events import Record
 from runtime.journal.changes import Unstorable, confirm_repeat
-from runtime.journal.postgres_batch import Append, AtHand, Plan, plan_of, settle, statement_of
-from runtime.journal.postgres_connection import PATIENCE_S, Link, patiently
+from runtime.journal.postgres_batch import Append, AtHand, Plan, RunStep, interrupts_of, plan_of, settle, statement_of
+from runtime.journal.postgres_connection import PATIENCE_S, Link, Row, patiently
+from runtime.journal.postgres_interrupts import append_steps
 from runtime.journal.postgres_rows import records_in, run_of
 from runtime.journal.queries import load
 
@@ -149,14 +150,19 @@ class PostgresWriter:
         if not steps:
             return set()
         done: set[str] = set()
-        query, values = statement_of(steps)
-        for row in await self._link.fetch(_SQL[query], *values):
+        for row in await self._append(steps):
             place: int = row["place"]
             step = steps[place]
             settle(step, row["recorded_at"], row["root_after"])
             self.keep(step.after)
             done.add(step.after.run.run_id)
         return done
+
+    async def _append(self, steps: Sequence[RunStep]) -> list[Row]:
+        if any(interrupts_of(steps)):
+            return await self._link.transact(lambda connection: append_steps(connection, steps))
+        query, values = statement_of(steps)
+        return await self._link.fetch(_SQL[query], *values)
 
     async def _confirm(self, plan: Plan, done: set[str]) -> None:
         """Find in the store what can only be there already."""

@@ -55,8 +55,9 @@ class Retention(Protocol):
     async def expire(self, idle_before: int, at: int, limit: int, without: Collection[str] = ()) -> Removed:
         """Let at most `limit` threads go in which no run was at work since `idle_before`, with all below them.
 
-        A thread of `without`, which are ids of runs that are being read, stays for now. Sessions, aliases, keys,
-        artifacts and snapshots that nothing else names are gone; the facts are no longer read and go with `sweep`.
+        A thread of `without`, which are ids of runs that are being read, stays for now; one that waits for an answer
+        is idle like any other. Sessions, aliases, keys, interrupts, artifacts and snapshots that nothing else names are
+        gone; the facts are no longer read and go with `sweep`.
         """
         ...
 

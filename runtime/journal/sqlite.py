@@ -30,6 +30,7 @@ from runtime.journal.sqlite_artifacts import SqliteArtifacts
 from runtime.journal.sqlite_catalogue import SqliteCatalogue
 from runtime.journal.sqlite_connection import FOREIGN, SYNCHRONOUS, connect_writer, tune, unopened
 from runtime.journal.sqlite_inbox import SqliteInbox
+from runtime.journal.sqlite_interrupts import SqliteInterrupts
 from runtime.journal.sqlite_reader import SqliteReader
 from runtime.journal.sqlite_retention import SqliteRetention
 from runtime.journal.sqlite_trees import SqliteTrees
@@ -50,7 +51,9 @@ class Opened:
     resources: ExitStack
 
 
-class SqliteJournal(SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteRetention, SqliteTrees, SqliteInbox):
+class SqliteJournal(
+    SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteRetention, SqliteTrees, SqliteInterrupts, SqliteInbox
+):
     """A `Journal` in the file `path`, whose folder must exist.
 
     `synchronous` `full` keeps every commit over a power cut, `normal` may lose the last ones (never the order).

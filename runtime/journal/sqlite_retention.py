@@ -28,6 +28,7 @@ _NAMES = (
     ("artifacts", "remove_artifacts"),
     ("aliases", "remove_aliases"),
     ("idempotency_keys", "remove_keys"),
+    ("interrupts", "remove_interrupts"),
     ("sessions", "remove_sessions"),
 )
 _FACTS = (("events", "remove_events"), ("runs", "remove_runs"), ("threads", "remove_threads"))
@@ -115,7 +116,7 @@ def _remove(threads: Sequence[str], steps: Sequence[tuple[str, str]], connection
     contents = {"digests": _json(artifacts | snapshots)}
     counts["contents"] = connection.execute(_SQL["remove_contents"], contents).rowcount
     still = set(_column("named_artifacts", {"digests": _json(artifacts)}, connection))
-    return Removed(counts, frozenset(artifacts - still))
+    return NOTHING + Removed(counts, frozenset(artifacts - still))  # without what there was none of
 
 
 def _sweep(at: int, connection: sqlite3.Connection) -> Removed:

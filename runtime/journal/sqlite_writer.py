@@ -44,6 +44,7 @@ from runtime.journal.sqlite_aliases import followed_runs
 from runtime.journal.sqlite_catalogue import is_hidden, keyed_run
 from runtime.journal.sqlite_connection import FOREIGN, translated
 from runtime.journal.sqlite_inbox import queued_runs, run_that_continues
+from runtime.journal.sqlite_interrupts import InterruptRows, asked_interrupts
 from runtime.journal.sqlite_rows import row_of, run_of, session_of, stored_records
 from runtime.run import RunRecord
 
@@ -86,6 +87,7 @@ class SqliteWriter:
         self._trees: dict[str, _Tree] = {}
         self._grown: set[_Tree] = set()
         self._rows: list[tuple[Any, ...]] = []
+        self._interrupts = InterruptRows()
         self._touched: dict[int, _Held] = {}
 
     def commit(self, jobs: Sequence[Job[Any]]) -> None:
@@ -250,6 +252,7 @@ class SqliteWriter:
         elif opens_tree(held.run, drafts):
             held.tree = self._trees[held.run.run_id] = _Tree(held.run_no, held.last_seq)
             self._grown.add(held.tree)
+        self._interrupts.gather(held.run, [draft.event for draft in drafts], occurred_at)
         run_no, tenant_id = held.run_no, held.run.tenant_id
         self._rows += [
             (
@@ -273,6 +276,7 @@ class SqliteWriter:
         if self._rows:
             self._connection.executemany(_SQL["append_event"], self._rows)
             self._rows.clear()
+        self._interrupts.write(self._connection)
         if self._grown:
             self._connection.executemany(_SQL["move_tree"], [(tree.seq, tree.run_no) for tree in self._grown])
             self._grown.clear()
@@ -296,6 +300,7 @@ class SqliteWriter:
         with suppress(sqlite3.Error):
             self._connection.rollback()
         self._rows.clear()
+        self._interrupts.forget()
         self._touched.clear()
         self._held.clear()
         self._trees.clear()
@@ -342,6 +347,7 @@ class SqliteWriter:
             keyed=None if key is None else keyed_run(Owner(run.tenant_id, run.owner_id), key.key_digest, connection),
             followed=followed_runs(run.thread_id, run.client_run_id, connection),
             continued=run_that_continues(run.continues, connection),
+            asked=asked_interrupts(opening.events, connection),
         )
 
     def _standing_of(self, thread_id: str) -> Standing:

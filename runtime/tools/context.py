@@ -7,13 +7,14 @@ says beside its result it hands on.
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject, clean
 from runtime.events import ActivityDelta, ActivitySnapshot, Custom, Event, StateDelta, StateSnapshot
+from runtime.interrupts import INPUT, Question
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.run import RunRecord
@@ -49,6 +50,14 @@ class Surroundings(Protocol):
 
     def delegate(self, agent: Any, prompt: Content, budget: Budget | None) -> Coroutine[Any, Any, Json]:
         """Have another agent do something; its answer."""
+        ...
+
+    def interrupt(self, question: Question) -> Coroutine[Any, Any, Json]:
+        """Ask somebody outside; the answer."""
+        ...
+
+    def once(self, key: str, work: Callable[[], Any]) -> Coroutine[Any, Any, Json]:
+        """Do something unless the call has done it already; what came of it."""
         ...
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
@@ -147,6 +156,37 @@ class ToolContext:
         when awaited if nothing comes of it: it failed, was stopped, or there is no such agent.
         """
         return self._here().delegate(agent, prompt, budget)
+
+    def interrupt(
+        self,
+        reason: str = INPUT,
+        message: str | None = None,
+        response_schema: JsonObject | None = None,
+        expires_in: float | None = None,
+        *,
+        metadata: JsonObject | None = None,
+    ) -> Coroutine[Any, Any, Json]:
+        """Ask somebody outside, and wait for the answer, be it for days: to be awaited.
+
+        `reason` is `input_required`, `confirmation` or a word of yours with a prefix, `response_schema` the JSON Schema
+        that the answer must fit, `expires_in` the seconds after which it can only be cancelled. The run ends as
+        suspended; with the answer **the tool is called again from its top**, and this returns what was answered. What
+        must not happen twice goes into `once`; what the call has made of the state is dropped. In a synchronous tool:
+        `ctx.wait(ctx.interrupt(...))`. Raises ValueError here; when awaited `Declined` (nobody will answer), which is a
+        ToolError, and ToolError in a tool that is declared `parallel`.
+        """
+        question = Question(reason, message, clean(response_schema), expires_in, clean(metadata))
+        question.check()
+        return self._here().interrupt(question)
+
+    def once(self, key: str, work: Callable[[], Any]) -> Coroutine[Any, Any, Json]:
+        """Do something that must not be done again when the call is called again from its top: to be awaited.
+
+        `work` takes nothing; it is called, and awaited if it is async (else called in a thread), only if no earlier
+        execution of this call has recorded what came of it under this key. That is JSON, and is returned. In a
+        synchronous tool: `ctx.wait(ctx.once(...))`. Raises what `work` raises, and records nothing then.
+        """
+        return self._here().once(key, work)
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """For synchronous tools: do async work, such as making an artifact, and return what came of it."""

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 import orjson
 
 from runtime.canonical import Json, JsonObject, clean, clean_text
+from runtime.interrupts import Suspended
 from runtime.items import Content
 from runtime.tools.context import ToolContext
 from runtime.tools.threads import ThreadLimiter
@@ -27,6 +28,8 @@ from runtime.tools.toolbox import Tool, ToolError
 STOP_GRACE_S = 0.5
 """How long a tool that was told to stop is waited for before it is abandoned."""
 MAX_FAILURE_LENGTH = 2000
+SUSPENDED = "suspended"
+"""The kind of no output: the tool waits for somebody outside."""
 
 _log = logging.getLogger("agui_bridge.tools")
 
@@ -36,7 +39,7 @@ Job: TypeAlias = "asyncio.Future[Content]"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a call came to. `kind` is one of `events.OUTPUT_KINDS`, here `result` or `error`."""
+    """What a call came to. `kind` is one of `events.OUTPUT_KINDS`, here `result` or `error`, or `SUSPENDED`."""
 
     result: Content
     is_error: bool
@@ -110,6 +113,8 @@ def _output(job: Job, tool: Tool, context: ToolContext) -> Output:
     error = job.exception()
     if error is None:
         return Output(job.result(), False, "result")
+    if isinstance(error, Suspended):
+        return Output("", False, SUSPENDED)
     if isinstance(error, ToolError):
         return _error(error.message)
     _log.warning("tool %s failed (call %s)", tool.name, context.tool_call_id, exc_info=error)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from runtime.canonical import JsonObject
 from runtime.errors import AguiBridgeError, CallerError, ConfigurationError
@@ -18,7 +18,14 @@ from runtime.items import ToolSpec
 from runtime.tools.context import ToolContext
 from runtime.tools.signature import Signature, Unfit, read_signature, read_words
 
+if TYPE_CHECKING:
+    from runtime.authority import Principal
+
 Function: TypeAlias = Callable[..., object]
+ApprovalPolicy: TypeAlias = Callable[[JsonObject, ToolContext], bool | Awaitable[bool]]
+"""Says of a call, by its arguments as JSON, whether it needs an approval."""
+ApproverPolicy: TypeAlias = "Callable[[Principal, str], bool]"
+"""Says whether this principal may answer what a call asks, in a run that the principal of that id asked for."""
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What every provider accepts as a tool's name."""
@@ -31,6 +38,18 @@ class ToolError(AguiBridgeError):
     """The tool could not do what it was asked to. Raise it in a tool: the model reads exactly its message."""
 
     code = "tool_error"
+
+
+class Declined(ToolError):
+    """Declined by the user."""
+
+    code = "declined"
+
+
+class ReplayMismatch(ToolError):
+    """The call was to be gone on with, and asked for something else than when it was suspended."""
+
+    code = "replay_mismatch"
 
 
 class InvalidArguments(CallerError):
@@ -53,6 +72,10 @@ class Tool:
     timeout_s: float | None = None
     idempotent: bool = False
     """Whether a call may be executed again when it is unknown whether it ran."""
+    approval: bool | ApprovalPolicy = False
+    """Whether somebody outside has to say first that a call may run."""
+    approvers: ApproverPolicy | None = None
+    """Who may say so, and answer what the tool asks; without, whoever may use the session."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -92,6 +115,8 @@ def tool(
     parallel: bool = False,
     timeout_s: float | None = None,
     idempotent: bool = False,
+    approval: bool | ApprovalPolicy = False,
+    approvers: ApproverPolicy | None = None,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -102,12 +127,16 @@ def tool(
     parallel: bool = False,
     timeout_s: float | None = None,
     idempotent: bool = False,
+    approval: bool | ApprovalPolicy = False,
+    approvers: ApproverPolicy | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a function, sync or async: `@tool` or `@tool(name=…, …)`.
 
     The name is the function's, the description the first paragraph of its docstring, the schema that of its type
     hints, with descriptions from `Field(description=…)` or the docstring's `Args`. A parameter annotated
-    `ToolContext` receives the context. Raises ConfigurationError for a function that a model cannot call.
+    `ToolContext` receives the context. With `approval` (or where that policy says so) a call runs only when somebody
+    outside has said that it may; `approvers` says who may answer (see `interrupts`). Raises ConfigurationError for a
+    function that a model cannot call.
     """
     if timeout_s is not None and not 0 < timeout_s < math.inf:
         raise ConfigurationError(f"timeout_s is a number of seconds greater than 0, not {timeout_s}.")
@@ -128,6 +157,8 @@ def tool(
             parallel=parallel,
             timeout_s=timeout_s,
             idempotent=idempotent,
+            approval=approval,
+            approvers=approvers,
         )
 
     return declare if function is None else declare(function)

@@ -17,7 +17,7 @@ from asyncpg.transaction import Transaction
 from agui_bridge.doctor import examine
 from agui_bridge.settings import Settings
 from runtime.errors import ConfigurationError, StoreError, StoreVersionError
-from runtime.events import DELTAS, Event, MessageDelta, RunCompleted, RunStarted
+from runtime.events import DELTAS, Event, InterruptRaised, MessageDelta, RunCompleted, RunStarted, RunSuspended
 from runtime.journal import Opening, Replay, Started, postgres_writer
 from runtime.journal.leases import Lease
 from runtime.journal.migrate import Migration, migrations
@@ -472,6 +472,30 @@ async def test_a_commit_whose_answer_was_lost_is_the_same_commit(store: Postgres
     assert lost == []
     assert await store.read("run_1", 2, 10) == first + ended
     assert [record.seq for record in first + ended] == [3, 4]
+
+
+async def test_a_group_with_an_interrupt_is_one_commit_even_if_its_answer_was_lost(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+):
+    await asyncio.gather(*(begin(store, number) for number in range(4)))
+    link = writer(store)._link
+    transact, lost = link.transact, [1, 2]
+
+    async def deaf(work: Any) -> Any:
+        rows = await transact(work)
+        if lost:
+            lost.pop()
+            raise Unsettled
+        return rows
+
+    monkeypatch.setattr(link, "transact", deaf)
+    asks = [InterruptRaised("int_1", "confirmation", "call_1", 1, "d" * 64, "send"), RunSuspended([])]
+    appends = [store.append(f"run_{n}", 1, 1, asks if n == 2 else delta(), NOW) for n in range(4)]
+    records = await asyncio.gather(*appends)
+    assert lost == []
+    assert [[record.seq for record in each] for each in records] == [[2], [2], [2, 3], [2]]
+    assert await store.read("run_2", 1, 10) == records[2]
+    assert [its.interrupt_id for its in await store.open_interrupts("-", "me", None, 10)] == ["int_1"]
 
 
 async def test_a_beginning_whose_answer_was_lost_has_begun(store: PostgresStore, monkeypatch: pytest.MonkeyPatch):

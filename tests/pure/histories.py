@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from hypothesis import strategies as st
 
 from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile
+from agui_bridge.interrupts import Answerer
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.run_input import parse
@@ -130,7 +131,7 @@ class Theatre:
         run_input = parse(
             {"threadId": "t1", "runId": f"client-{run_id}", "messages": messages, "state": state, "tools": [PICK]}
         )
-        plan = reconcile(run_input, self.thread, IntakePolicy())
+        plan = reconcile(run_input, self.thread, IntakePolicy(), Answerer("user", 0))
         assert not plan.follow
         assert not plan.nothing
         base = self.thread.position
@@ -187,7 +188,7 @@ class Theatre:
         terminal = None
         while terminal is None:
             terminal = self._stopped(performed) or self._step(performed, sampling, pages_tools)
-        self._tell(performed, ending(self.thread.turn, terminal))
+        self._tell(performed, ending(self.thread, performed.run_id, terminal))
 
     def _stopped(self, performed: Performed) -> e.Event | None:
         """Now and then somebody presses Stop, or the process is lost."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile
+from agui_bridge.interrupts import Answerer
 from agui_bridge.run_input import parse
 from runtime import events as e
 from runtime.canonical import digest
@@ -45,7 +46,7 @@ class Told:
                 "completed": e.RunCompleted(message),
                 "failed": e.RunFailed({"code": "x", "message": "x", "retryable": False}),
             }[end]
-            self._tell(base, ending(self.thread.turn, terminal), start=len(said) + 1)
+            self._tell(base, ending(self.thread, f"r{n}", terminal), start=len(said) + 1)
         return self
 
     def asks(self, *calls: str, user: str = "u1") -> Told:
@@ -65,7 +66,7 @@ class Told:
         parts = [{"part_id": f"p{index}", "kind": "tool_call"} for index in range(len(calls))]
         said.append(e.RoundCompleted(1, "working_message", "tool_calls", parts, list(calls)))
         self._tell(base, said)
-        self._tell(base, ending(self.thread.turn, e.RunCompleted(message, list(calls))), start=len(said) + 1)
+        self._tell(base, ending(self.thread, f"r{n}", e.RunCompleted(message, list(calls))), start=len(said) + 1)
         return self
 
     def takes(self, plan: Plan, end: str = "completed") -> Told:
@@ -111,7 +112,7 @@ def result(call: str, content: str = "red", id_: str | None = None, **more: Any)
 def plan(thread: Thread, *messages: JsonObject, policy: IntakePolicy | None = None, **more: Any) -> Plan:
     """The plan for a request that shows these messages."""
     document = {"threadId": "t", "runId": "r", "messages": list(messages), **more}
-    return reconcile(parse(document), thread, policy or IntakePolicy())
+    return reconcile(parse(document), thread, policy or IntakePolicy(), Answerer("user", 0))
 
 
 def users_in(facts: list[e.Event]) -> list[str]:

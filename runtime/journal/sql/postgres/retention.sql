@@ -107,6 +107,10 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone;
 
+-- name: remove_interrupts
+WITH gone AS (DELETE FROM agui_bridge.interrupts WHERE thread_id = ANY ($1::text[]) RETURNING 1)
+SELECT count(*) FROM gone;
+
 -- name: remove_sessions
 WITH gone AS (DELETE FROM agui_bridge.sessions WHERE thread_id = ANY ($1::text[]) RETURNING 1)
 SELECT count(*) FROM gone;

@@ -87,6 +87,9 @@ DELETE FROM idempotency_keys WHERE run_id IN (
     SELECT run_id FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads))
 );
 
+-- name: remove_interrupts
+DELETE FROM interrupts WHERE thread_id IN (SELECT value FROM json_each(:threads));
+
 -- name: remove_sessions
 DELETE FROM sessions WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
