@@ -296,12 +296,14 @@ def _taken_claim(opening: Opening, standing: Standing) -> Answered | None:
     run = opening.run
     for event in opening.events:
         if isinstance(event, InterruptAnswered):
-            asked = standing.asked.get(event.interrupt_id)
-            owner = None if asked is None else (asked.interrupt.tenant_id, asked.interrupt.owner_id)
-            if asked is None or owner != (run.tenant_id, run.owner_id):
+            its, answered_in = standing.asked.get(event.interrupt_id, (None, None))
+            if its is None or (its.tenant_id, its.owner_id) != (run.tenant_id, run.owner_id):
                 raise Unstorable(f"Run {run.run_id} answers {event.interrupt_id}, which nobody has asked its owner.")
-            if asked.answered_in is not None and asked.answered_in.run_id != run.root_run_id:
-                return Answered(asked.answered_in, event.interrupt_id)
+            if its.is_open or its.answering_run_id == run.root_run_id:
+                continue
+            if answered_in is None:
+                raise Unstorable(f"Run {run.run_id} answers {event.interrupt_id}, as an erased run has done before.")
+            return Answered(answered_in, its.interrupt_id)
     return None
 
 

@@ -271,6 +271,15 @@ async def test_an_answer_to_what_nobody_has_asked_is_a_mistake_of_the_caller(sto
     assert (await row(store)).is_open
 
 
+async def test_what_an_erased_run_has_answered_is_not_answered_again(store: Store):
+    asking = await suspended(store)
+    elsewhere = await end(store, await begun(store, opening("run_2", "s2", answer())))
+    await store.erase([elsewhere.thread_id])
+    with pytest.raises(StoreError) as refusal:
+        await store.begin_run(after(asking, "run_3", answer()))
+    assert refusal.value.code == "unstorable"
+
+
 async def test_an_opening_that_waits_claims_nothing(store: Store):
     asking = await suspended(store)
     at_work = await begun(store, after(asking, "run_2"))

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from runtime.events import ToolCallCommitted
-from runtime.gate import CHECKS, Case, Ruling, Verdict, judge, judging
-from runtime.tools.toolbox import Toolbox
+from runtime.gate import APPROVAL, CHECKS, HOOKS, Asked, Case, Ruling, Verdict, judge, judging
+from runtime.interrupts import Approval
+from runtime.tools.toolbox import Toolbox, tool
 
 
 def get_weather(city: str, days: int = 1) -> str:
@@ -40,6 +41,7 @@ def test_a_good_call_is_allowed_by_every_check_in_order():
         ("schema", "allow", None),
         ("budget", "allow", None),
         ("hook", "allow", None),
+        ("approval", "allow", None),
     )
     assert verdict.arguments == {"city": "Oslo", "days": 1}
     assert verdict.message is None
@@ -120,14 +122,15 @@ def test_only_what_fits_the_signature_is_allowed(arguments: dict[str, object]):
 
 def _ruled(call: ToolCallCommitted, ruling: Ruling, *, affordable: bool = True) -> tuple[Verdict, int]:
     """The verdict when hooks say so, and how often they were asked."""
-    judgement = judging(Case(call, BOX, affordable=affordable, has_hooks=True))
+    case = Case(call, BOX, affordable=affordable, has_hooks=True)
+    judgement = judging(case)
     asked = 0
     try:
-        case = next(judgement)
         while True:
+            assert next(judgement) == HOOKS
             assert case.arguments is not None
             asked += 1
-            case = judgement.send(ruling)
+            case.ruling = ruling
     except StopIteration as end:
         return end.value, asked
 
@@ -139,7 +142,7 @@ def test_hooks_are_asked_once_behind_the_budget_and_let_a_call_be():
     verdict, asked = _ruled(GOOD, Ruling())
     assert (verdict.allowed, asked, verdict.changed) == (True, 1, False)
     assert [line.name for line in verdict.checks] == [*CHECKS]
-    assert verdict.checks[-2:] == (("budget", "allow", None), ("hook", "allow", None))
+    assert verdict.checks[-3:-1] == (("budget", "allow", None), ("hook", "allow", None))
     assert verdict.used == {"city": "Oslo"}
 
 
@@ -170,3 +173,56 @@ def test_a_ruling_against_a_call_is_a_denial_that_says_by_whom(ruling: Ruling, r
 def test_changed_arguments_are_those_of_the_verdict(arguments: dict[str, object]):
     verdict, _ = _ruled(GOOD, Ruling("mine", parsed=dict(arguments), arguments=arguments))
     assert (verdict.allowed, verdict.arguments, verdict.used, verdict.changed) == (True, arguments, arguments, True)
+
+
+# --- approvals ----------------------------------------------------------------------------------------------------
+
+PAID = Toolbox([tool(approval=True)(get_weather)])
+
+
+def _answered(asked: Asked, arguments: str = '{"city": "Oslo"}') -> Verdict:
+    """The verdict when this is known of the question whether the call may run."""
+    case = Case(_call("get_weather", arguments), PAID)
+    judgement = judging(case)
+    try:
+        while True:
+            assert next(judgement) == APPROVAL
+            case.asked = asked
+    except StopIteration as end:
+        return end.value
+
+
+def test_a_call_that_nobody_has_said_anything_of_asks_and_may_not_run():
+    verdict = _answered(Asked(needed=True))
+    assert (verdict.allowed, verdict.asks, verdict.used) == (False, True, {"city": "Oslo"})
+    assert verdict.checks[-1].outcome == "ask"
+
+
+@pytest.mark.parametrize("asked", [Asked(needed=False), Asked(needed=True, approval=Approval(True))])
+def test_a_call_that_needs_none_or_has_an_approval_may_run(asked: Asked):
+    verdict = _answered(asked)
+    assert (verdict.allowed, verdict.asks, verdict.changed) == (True, False, False)
+
+
+def test_a_call_that_was_declined_is_denied_with_the_reason():
+    verdict = _answered(Asked(needed=True, approval=Approval(False, reason="too far")))
+    assert (verdict.allowed, verdict.asks) == (False, False)
+    assert verdict.message == "Declined by the user: too far. get_weather was not run."
+
+
+def test_a_call_runs_with_the_arguments_of_whoever_approved_it():
+    verdict = _answered(Asked(needed=True, approval=Approval(True, edited={"city": "Bergen"})))
+    assert (verdict.allowed, verdict.changed, verdict.used) == (True, True, {"city": "Bergen"})
+    assert verdict.arguments == {"city": "Bergen", "days": 1}
+
+
+def test_arguments_of_an_approver_that_do_not_fit_let_nothing_run():
+    verdict = _answered(Asked(needed=True, approval=Approval(True, edited={"town": "Bergen"})))
+    assert (verdict.allowed, verdict.asks) == (False, False)
+
+
+def test_nobody_is_asked_about_a_call_that_is_denied_before():
+    judgement = judging(Case(_call("get_weather", "{}"), PAID))
+    with pytest.raises(StopIteration) as end:
+        next(judgement)
+    assert not end.value.value.asks

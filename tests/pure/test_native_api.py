@@ -129,7 +129,7 @@ def test_a_new_message_leaves_no_call_open_on_any_thread(data: st.DataObject):
     thread = conversation.theatre.thread
     for _ in range(STEPS):
         conversation.step()
-    for seq, fact in enumerate(facts_for(thread, NewMessage("hello"), "msg_new"), 1):
+    for seq, fact in enumerate(facts_for(thread, NewMessage("hello"), "msg_new", 0), 1):
         thread.apply("run_new", thread.position, seq, fact)
     items = thread.items()
     assert thread.open_calls() == []

@@ -216,7 +216,7 @@ def test_a_client_that_sends_only_what_is_new_adds_to_the_thread_and_is_told_the
 def test_everything_known_and_answered_is_nothing_new():
     told = Told().run(says("u1", "hi"))
     made = plan(told.thread, user("u1", "hi"), answer(1))
-    assert (made.facts, made.call_model, made.follow, made.nothing) == ([], False, False, False)
+    assert (made.facts, made.call_model, made.follow, made.nothing) == ([], False, None, False)
 
 
 def test_the_known_last_question_is_asked_again():

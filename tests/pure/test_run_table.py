@@ -16,6 +16,7 @@ SAMPLES: dict[str, Event] = {
     "run.failed": events.RunFailed({}),
     "run.cancelling": events.RunCancelling("r"),
     "run.cancelled": events.RunCancelled("r", external_stop_confirmed=True),
+    "run.suspended": events.RunSuspended([]),
     "run.interrupted": events.RunInterrupted("r"),
 }
 NAMES = sorted(name for name in EVENT_TYPES if name.startswith("run."))

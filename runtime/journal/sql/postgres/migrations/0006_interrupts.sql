@@ -1,10 +1,10 @@
 -- What runs asked of somebody outside. A row without a status waits for its answer; `answering_run_id` is the root run
--- in whose tree it was answered. There is no foreign key to `threads`: the writer of all runs would have to wait for
--- whoever holds one of them to begin a run.
+-- in whose tree it was answered. There are no foreign keys: a row is made from that of its run, the writer of all runs
+-- would have to wait for whoever holds a thread to begin a run, and each run that is erased would be looked for here.
 
 CREATE TABLE agui_bridge.interrupts (
     interrupt_id text PRIMARY KEY,
-    run_id text NOT NULL REFERENCES agui_bridge.runs (run_id),
+    run_id text NOT NULL,
     thread_id text NOT NULL,
     root_run_id text NOT NULL,
     tenant_id text NOT NULL,

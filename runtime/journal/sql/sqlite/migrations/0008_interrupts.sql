@@ -1,10 +1,11 @@
 -- What runs asked of somebody outside. A row without a status waits for its answer; `answering_run_id` is the root run
--- in whose tree it was answered.
+-- in whose tree it was answered. There are no foreign keys: a row is made from that of its run, and each run that is
+-- erased would be looked for here.
 
 CREATE TABLE interrupts (
     interrupt_id TEXT NOT NULL PRIMARY KEY,
-    run_id TEXT NOT NULL REFERENCES runs (run_id),
-    thread_id TEXT NOT NULL REFERENCES threads (thread_id),
+    run_id TEXT NOT NULL,
+    thread_id TEXT NOT NULL,
     root_run_id TEXT NOT NULL,
     tenant_id TEXT NOT NULL,
     owner_id TEXT NOT NULL,
