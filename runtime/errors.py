@@ -92,6 +92,13 @@ class AnswerExpired(CallerError):
     status = 409
 
 
+class NotAnApprover(CallerError):
+    """Somebody else has to answer this."""
+
+    code = "not_an_approver"
+    status = 403
+
+
 class UnfitAnswer(CallerError):
     """The answer does not fit what was asked for."""
 

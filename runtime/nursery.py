@@ -79,6 +79,12 @@ class ProcessNursery:
         tool = None if performer is None else performer.agent.toolbox.get(tool_name)
         return None if tool is None else tool.approvers
 
+    @property
+    def has_approvers(self) -> bool:
+        """Whether any tool of an agent that is known here says who may answer what it asks."""
+        known = [*self._performers.values(), *self.unnamed]
+        return any(tool.approvers is not None for each in known for tool in each.agent.toolbox)
+
     async def ended(self, run_id: str) -> RunRecord | None:
         """See the port."""
         return await self._store.find_run(run_id)

@@ -42,6 +42,7 @@ from runtime.run import QUEUED, RunRecord
 from runtime.sessions import Sessions, owner_of
 from runtime.system import Clock, Mint, SystemClock, mint_uuid7
 from runtime.thread import Thread
+from runtime.tools.toolbox import ApproverPolicy
 
 log = logging.getLogger("agui_bridge.supervisor")
 
@@ -249,9 +250,18 @@ class Supervisor:
         """The time, in ms since the epoch."""
         return self._clock.now()
 
+    @property
+    def has_approvers(self) -> bool:
+        """Whether any tool here says who may answer what it asks."""
+        return self.nursery.has_approvers
+
+    def approvers(self, agent_id: str, tool_name: str) -> ApproverPolicy | None:
+        """Who may answer what a tool asks; None: whoever may use the session."""
+        return self.nursery.approvers(agent_id, tool_name)
+
     def may_answer(self, principal: Principal, requester_id: str, agent_id: str | None, tool_name: str) -> bool:
         """Whether the principal may answer what a tool asks in a run that the requester has asked for."""
-        policy = self.nursery.approvers(agent_id or "", tool_name)
+        policy = self.approvers(agent_id or "", tool_name)
         return policy is None or policy(principal, requester_id)
 
     def follow(self, run_id: str, after: int = 0) -> Cursor:

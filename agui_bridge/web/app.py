@@ -14,6 +14,7 @@ from agui_bridge.web.artifacts_api import ArtifactsApi
 from agui_bridge.web.cors import Cors
 from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
 from agui_bridge.web.host import Host
+from agui_bridge.web.interrupts_api import InterruptsApi
 from agui_bridge.web.methods import Endpoint, Methods
 from agui_bridge.web.openapi import openapi
 from agui_bridge.web.runs_api import RunsApi
@@ -73,6 +74,7 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
 def _api_routes(bridge: Host) -> list[Route]:
     """The native API. A session's id may hold slashes: what stands behind it is looked for first."""
     runs, sessions, artifacts = RunsApi(bridge), SessionsApi(bridge), ArtifactsApi(bridge)
+    interrupts = InterruptsApi(bridge)
     paths: dict[str, dict[str, Endpoint]] = {
         "/api/agent-runs": {"GET": runs.list},
         "/api/agent-runs/{run_id}": {"GET": runs.run},
@@ -81,6 +83,8 @@ def _api_routes(bridge: Host) -> list[Route]:
         "/api/agent-runs/{run_id}/rounds": {"GET": runs.rounds},
         "/api/agent-runs/{run_id}/cancel": {"POST": runs.cancel},
         "/api/artifacts/{artifact_id}": {"GET": artifacts.read},
+        "/api/interrupts": {"GET": interrupts.list},
+        "/api/interrupts/{interrupt_id}/answer": {"POST": interrupts.answer},
         "/api/sessions": {"GET": sessions.list, "POST": sessions.create},
         "/api/sessions/{session_id:path}/messages": {"GET": sessions.messages, "POST": sessions.say},
         "/api/sessions/{session_id:path}": {"GET": sessions.show, "PATCH": sessions.change, "DELETE": sessions.delete},

@@ -271,6 +271,29 @@ _PATHS: Final[JsonObject] = {
             parameters=_EVENTS,
         ),
     ),
+    "/api/interrupts": {
+        "get": _operation(
+            "list_interrupts",
+            "What is asked of you, the newest first: by your own runs, and by those of others whose tools let you "
+            "answer.",
+            _json(200, "A page.", "InterruptPage"),
+            422,
+            parameters=(_LIMIT, _CURSOR),
+        )
+    },
+    "/api/interrupts/{interrupt_id}/answer": _under(
+        _parameter("interrupt_id", "path", ID, "The id of an interrupt.", required=True),
+        post=_operation(
+            "answer_interrupt",
+            "Answer what is asked. The run that goes on with it goes on whether anybody reads it or not; the same "
+            "answer again gives the same run.",
+            _json(202, "The answer was taken in.", "AnswerTaken", _LOCATION),
+            403,
+            404,
+            409,
+            body="InterruptAnswer",
+        ),
+    ),
     "/api/artifacts/{artifact_id}": _under(
         _ARTIFACT_ID,
         get=_operation(

@@ -212,6 +212,35 @@ SCHEMAS: Final[JsonObject] = {
             "created_at": TIME,
         }
     ),
+    "Interrupt": _object(
+        {
+            "interrupt_id": TEXT,
+            "run_id": TEXT,
+            "root_run_id": TEXT,
+            "session_id": _or_null(TEXT),
+            "owner_id": TEXT,
+            "agent_id": TEXT,
+            "agent_name": TEXT,
+            "tool_call_id": TEXT,
+            "tool_name": TEXT,
+            "reason": TEXT,
+            "message": _or_null(TEXT),
+            "response_schema": _or_null(ANY_OBJECT),
+            "metadata": _or_null(ANY_OBJECT),
+            "raised_at": TIME,
+            "expires_at": _or_null(TIME),
+            "expired": {"type": "boolean"},
+        }
+    ),
+    "InterruptPage": _object({"interrupts": _list(ref("Interrupt")), "next_cursor": CURSOR}),
+    "InterruptAnswer": _object(
+        {
+            "status": {"type": "string", "enum": ["resolved", "cancelled"]},
+            "payload": {"description": "What is answered; it fits the interrupt's `response_schema`."},
+        },
+        "payload",
+    ),
+    "AnswerTaken": _object({"interrupt_id": TEXT, "run_id": TEXT, "events_url": TEXT}),
     "Receipt": _object({"database": {"type": "object", "additionalProperties": COUNT}, "artifact_files": COUNT}),
     "SessionPage": _object({"sessions": _list(ref("Session")), "next_cursor": CURSOR}),
     "NewSession": _object({"title": TITLE, "agent_id": _or_null(AGENT)}, "title", "agent_id"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -194,6 +194,9 @@ class Toolbox:
     def names(self) -> tuple[str, ...]:
         """The tools' names."""
         return tuple(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name."""
