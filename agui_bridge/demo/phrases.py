@@ -33,6 +33,20 @@ def _todo(found: re.Match[str], round_: int) -> JsonObject:
     return {"text": "Done, it is on your list."}
 
 
+def _mail(found: re.Match[str], round_: int) -> JsonObject:
+    to, about = found[1].strip(), (found[2] or "the demo").strip(" .!")
+    if round_ == 1:
+        mail = {"to": to, "subject": about.capitalize(), "body": f"Hello {to},\n\nthis is about {about}.\n"}
+        return {"text": "Here is a draft. ", "tool_calls": [{"name": "send_email", "arguments": mail}]}
+    return {"text": "That is what became of the e-mail."}
+
+
+def _ask(found: re.Match[str], round_: int) -> JsonObject:
+    if round_ == 1:
+        return {"tool_calls": [{"name": "ask_user", "arguments": {"question": "Which colour do you like best?"}}]}
+    return {"text": "Thank you, I will remember that."}
+
+
 def _fails(found: re.Match[str], round_: int) -> JsonObject:
     if round_ == 1:
         return {"tool_calls": [{"name": "failing_tool", "arguments": {}}]}
@@ -89,6 +103,12 @@ _TABLE: Final[tuple[tuple[re.Pattern[str], frozenset[str], Callable[[re.Match[st
     ),
     (re.compile(r"^Research: (.+)$", re.S), frozenset({"look_up"}), _researcher),
     (re.compile(r"\bresearch\s+(.+)", re.I), frozenset({"research"}), _research),
+    (
+        re.compile(r"\b(?:e-?mail|mail|write to)\s+(?:to\s+)?([\w.+@-]+)(?:\s+about\s+(.+))?", re.I),
+        frozenset({"send_email"}),
+        _mail,
+    ),
+    (re.compile(r"\bask me\b", re.I), frozenset({"ask_user"}), _ask),
     (re.compile(r"\bfail", re.I), frozenset({"failing_tool"}), _fails),
     (re.compile(r"\b(?:slow|wait)\b", re.I), frozenset({"slow_tool"}), _slow),
     (re.compile(r"\bthink\b", re.I), frozenset(), _think),

@@ -56,6 +56,31 @@ def _offset(tz: str) -> float:
     return hours
 
 
+@tool(approval=True)
+async def send_email(ctx: ToolContext, to: str, subject: str, body: str) -> str:
+    """Send an e-mail, once somebody has said that it may be sent.
+
+    Args:
+        to: The address.
+        subject: What it is about.
+        body: The text.
+    """
+    _list_in(ctx.state, "sent").append({"to": to, "subject": subject, "body": body})
+    return f"Sent to {to}."
+
+
+@tool
+async def ask_user(ctx: ToolContext, question: str) -> str:
+    """Ask the user something, and wait for the answer.
+
+    Args:
+        question: What to ask.
+    """
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+    given: Any = await ctx.interrupt("input_required", question, schema)
+    return f"The user answered: {given['answer']}"
+
+
 @tool
 async def add_todo(ctx: ToolContext, text: str) -> str:
     """Add an entry to the shared list of things to do.
@@ -63,13 +88,17 @@ async def add_todo(ctx: ToolContext, text: str) -> str:
     Args:
         text: What is to be done.
     """
-    state: Any = ctx.state
-    todos: Any = cast("dict[str, Any]", state).setdefault("todos", []) if isinstance(state, dict) else None
-    if not isinstance(todos, list):
-        raise ToolError("The page has put something else where the list of things to do would be.")
-    entries = cast("list[Any]", todos)
+    entries = _list_in(ctx.state, "todos")
     entries.append({"text": text, "done": False})
     return f"Added. There are {len(entries)} things to do."
+
+
+def _list_in(state: Any, name: str) -> list[Any]:
+    """The list of this name in the shared state, made if there is none."""
+    found: Any = cast("dict[str, Any]", state).setdefault(name, []) if isinstance(state, dict) else None
+    if not isinstance(found, list):
+        raise ToolError(f"The page has put something else where the list {name!r} would be.")
+    return cast("list[Any]", found)
 
 
 @tool
@@ -104,4 +133,13 @@ def failing_tool() -> str:
     raise RuntimeError("This tool always fails.")
 
 
-TOOLS: list[Tool] = [get_weather, get_time, add_todo, make_report, slow_tool, failing_tool]
+TOOLS: list[Tool] = [
+    get_weather,
+    get_time,
+    add_todo,
+    send_email,
+    ask_user,
+    make_report,
+    slow_tool,
+    failing_tool,
+]

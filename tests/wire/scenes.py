@@ -114,7 +114,7 @@ def more(*messages: JsonObject, run: str = "r2", **members: Any) -> Request:
 def actor(
     *rounds: Iterable[Line], name: str = "assistant", asks: Callable[[], Agent] | None = None, **members: Any
 ) -> Callable[[], Agent]:
-    """An agent whose model plays these rounds; `asks` is one that it hands work to. Each is made for one performance."""
+    """An agent whose model plays these rounds; `asks` is one that it hands work to. Each performance has its own."""
 
     def made() -> Agent:
         tools = TOOLS if asks is None else [lookup, asks()]
