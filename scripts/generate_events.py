@@ -35,6 +35,8 @@ STATE: Final = "runtime/state_delta.py"
 CHILDREN: Final = "runtime/children.py"
 CONTEXT: Final = "runtime/tools/context.py"
 BESIDE: Final = "runtime/tool_facts.py"
+INTERRUPTS: Final = "runtime/interrupts.py"
+PAUSE: Final = "runtime/pause.py"
 
 WRITERS: Final[dict[str, dict[str, str]]] = {
     "run.started": {BEGINNING: "first fact of every run", STEERING: "of a run whose messages another one takes in"},
@@ -58,6 +60,10 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
         RECONCILER: "when its executor was lost, or its agent changed before another one could go on",
         LINE: "when it waited and cannot be performed any more",
     },
+    "run.suspended": {
+        ENGINE: "when calls wait for somebody outside",
+        BEGINNING: "at once, when something is still asked and nothing can be done",
+    },
     "round.started": {SAMPLING: "before the model is asked"},
     "round.completed": {SAMPLING: "when the stream ended with evidence"},
     "message.started": {SAMPLING: "before the first round"},
@@ -80,7 +86,9 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
         SAMPLING: "the tool returned, failed or was refused",
         TOLD: "the page answered, or a page showed a call without an answer",
         ENDING: "the run ended before there was a result",
+        PAUSE: "the user went another way before anybody said that it may run",
     },
+    "tool.call.recorded": {BESIDE: "the call did something that it must not do again (`ctx.once`)"},
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
     "state.delta": {STATE: "a tool's change"},
     "activity.snapshot": {CONTEXT: "a tool shows something, or what it shows is best told as a whole"},
@@ -96,6 +104,12 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "child.failed": {CHILDREN: "the child is over, or could not begin", ENDING: "told by whoever closes a lost parent"},
     "child.cancelled": {CHILDREN: "the child is over", ENDING: "told by whoever closes a lost parent"},
     "child.interrupted": {CHILDREN: "the child is over", ENDING: "the parent is lost, and the child with it"},
+    "child.suspended": {CHILDREN: "the child is over, and waits", ENDING: "told by whoever closes a lost parent"},
+    "interrupt.raised": {INTERRUPTS: "in the commit that suspends the run"},
+    "interrupt.answered": {
+        INTERRUPTS: "first fact of the run that goes on with the answer; or it is closed by itself, when its time is "
+        "over, its call is left behind or its run is stopped",
+    },
     "history.seeded": {
         TOLD: "a history that this server did not know",
         INTAKE: "single messages that it did not know",
@@ -116,6 +130,8 @@ SHOWN: Final[dict[str, str]] = {
     "`cancelled`.",
     "run.interrupted": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code "
     "`run_interrupted`; RUN_FINISHED before it, if the request answered interrupts.",
+    "run.suspended": "What is open is closed; then the state and the messages as snapshots, and the outcome "
+    "`interrupt` with all that is asked.",
     "round.started": "The step `round-N`.",
     "round.completed": "Text is closed and told what it was (`agui-bridge:role`); `agui-bridge:round` repeats it for "
     "all messages of the round.",
@@ -133,6 +149,7 @@ SHOWN: Final[dict[str, str]] = {
     "tool.execution.started": "Nothing.",
     "tool.call.completed": "The result. Nothing for `client` and `unanswered`: the page has its own answer, or gave "
     "none.",
+    "tool.call.recorded": "Nothing.",
     "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
     "state.delta": "The same operations.",
     "activity.snapshot": "The activity, under an id that begins with `activity-`. Snapshots of messages have it, too.",
@@ -146,6 +163,9 @@ SHOWN: Final[dict[str, str]] = {
     "child.failed": "What the child left open is closed, then its code and message. The run goes on.",
     "child.cancelled": "What the child left open is closed, then the code `run_cancelled`.",
     "child.interrupted": "What the child left open is closed, then the code `run_interrupted`.",
+    "child.suspended": "What the child left open is closed, then the outcome `suspended` with the ids of what it asks.",
+    "interrupt.raised": "Nothing of its own: it is in the outcome.",
+    "interrupt.answered": "Nothing: what comes of it shows.",
     "history.seeded": "Nothing: it shows in snapshots.",
     "history.forked": "Nothing: it shows in snapshots.",
 }
@@ -169,8 +189,9 @@ _TYPES: Final = {
     "Event": "the payload as a value",
 }
 
-_READERS: Final = frozenset({"runtime/events.py", "runtime/testing.py", "agui_bridge/desk.py"})
-"""Modules that build events and write none: the desk's answer to a request that keeps nothing is not journaled."""
+_READERS: Final = frozenset({"runtime/events.py", "runtime/testing.py", "agui_bridge/desk.py", "runtime/entries.py"})
+"""Modules that build events and write none: the desk's answer to a request that keeps nothing is not journaled, and a
+thread's call says again how it was committed."""
 
 _MAKERS: Final = {"output_of": "ToolCallCompleted"}
 """Functions that make an event for whoever calls them."""
