@@ -19,6 +19,9 @@ from runtime.canonical import Json, JsonObject, digest
 
 SCHEMA_VERSION = 1
 
+PROVIDER = "provider"
+"""The target of a call that the model's provider performs."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
@@ -237,7 +240,8 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCommitted:
-    """The call is complete and enters history. `target` is `server`, `client` (a frontend tool) or `nobody`.
+    """The call is complete and enters history. `target` is `server`, `client` (a frontend tool), `nobody`, or
+    `provider`, which performs it once somebody has said that it may.
 
     `malformed` says that the arguments are not a JSON object: such a call is never executed.
     `provider_call_id` is set when the provider's id was not unique in the thread; `opaque` are provider members

@@ -83,6 +83,8 @@ class Case:
     client_tools: Collection[str] = ()
     affordable: bool = True
     has_hooks: bool = False
+    at_provider: bool = False
+    """Whether the provider performs it: then there is no tool of ours, and only an approval counts."""
     tool: Tool | None = None
     parsed: JsonObject | None = None
     arguments: dict[str, object] | None = None
@@ -92,6 +94,11 @@ class Case:
     asked: Asked | None = None
     offered: Collection[str] = ()
     """What else the model was offered; calls of it are answered elsewhere."""
+
+    @property
+    def is_asked_about(self) -> bool:
+        """Whether it may need an approval."""
+        return self.at_provider or (self.tool is not None and self.tool.approval is not False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +160,9 @@ def judging(case: Case) -> Generator[str, None, Verdict]:
     """
     checked: list[Checked] = []
     for name, check in CHECKS.items():
-        if check is _hook and case.has_hooks:
+        if check is _hook and case.has_hooks and not case.at_provider:
             yield HOOKS
-        elif check is _approval and case.tool is not None and case.tool.approval is not False:
+        elif check is _approval and case.is_asked_about:
             yield APPROVAL
         finding = check(case)
         checked.append(Checked(name, finding.outcome, finding.reason))
@@ -181,6 +188,8 @@ def _verdict(case: Case, checked: list[Checked], denied: Finding | None = None) 
 
 
 def _declared(case: Case) -> Finding:
+    if case.at_provider:
+        return _FINE
     case.tool = case.toolbox.get(case.call.tool_name)
     if case.tool is not None:
         return _FINE
@@ -214,6 +223,8 @@ def _not_an_object(case: Case, where: str) -> Finding:
 
 
 def _schema(case: Case) -> Finding:
+    if case.at_provider:
+        return _FINE
     if case.tool is None:
         return Finding(DENY, "the client's tool", f"{case.call.tool_name} is the client's to run.")
     assert case.parsed is not None, "stands behind arguments"

@@ -134,20 +134,20 @@ def by_itself(interrupt_id: str, why: str) -> e.InterruptAnswered:
 # --- whether a call may run ---------------------------------------------------------------------------------------
 
 
-def approval_question(tool_name: str, arguments: JsonObject, parameters: JsonObject) -> Question:
-    """The question whether a call may run, with these arguments or others that fit the tool's parameters."""
-    own = {name: value for name, value in parameters.items() if name != "$defs"}
-    schema: JsonObject = {
-        "type": "object",
-        "properties": {
-            "approved": {"type": "boolean", "description": "Whether the call may run."},
-            "editedArgs": {**own, "description": "Arguments to run it with, in the place of all of the model's."},
-            "reason": {"type": "string", "description": "Why not; the model reads it."},
-        },
-        "required": ["approved"],
+def approval_question(tool_name: str, arguments: JsonObject, parameters: JsonObject | None) -> Question:
+    """The question whether a call may run, with these arguments or others that fit the tool's parameters; without
+    parameters, only with these."""
+    properties: JsonObject = {
+        "approved": {"type": "boolean", "description": "Whether the call may run."},
+        "reason": {"type": "string", "description": "Why not; the model reads it."},
     }
-    if "$defs" in parameters:
-        schema["$defs"] = parameters["$defs"]  # what refers to them does so from the root
+    schema: JsonObject = {"type": "object", "properties": properties, "required": ["approved"]}
+    if parameters is not None:
+        own = {name: value for name, value in parameters.items() if name != "$defs"}
+        edited = "Arguments to run it with, in the place of all of the model's."
+        properties["editedArgs"] = {**own, "description": edited}
+        if "$defs" in parameters:
+            schema["$defs"] = parameters["$defs"]  # what refers to them does so from the root
     return Question(APPROVAL, f"May {tool_name} run?", schema, metadata={"toolName": tool_name, "args": arguments})
 
 

@@ -74,7 +74,8 @@ class ToolCallCommitted:
     """The call is complete as the provider wrote it.
 
     `arguments_json` is the text as written ("" and "null" stand for `{}`; the loop decides what is malformed).
-    `provider_call_id` is "" if the provider gave none.
+    `provider_call_id` is "" if the provider gave none. `at_provider` says that the provider performs it, once somebody
+    has said that it may.
     """
 
     key: str
@@ -82,6 +83,7 @@ class ToolCallCommitted:
     arguments_json: str
     provider_call_id: str
     opaque: JsonObject | None = None
+    at_provider: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -414,13 +414,16 @@ class Sampling:
             tool_call_id=call.tool_call_id,
             tool_name=sample.name,
             arguments_json=arguments,
-            target="server" if self._is_final(sample.name) else self._target(sample.name),
+            target=e.PROVIDER if sample.at_provider else self._target_of(sample.name),
             malformed=not is_object(arguments),
             provider_call_id=sample.provider_call_id
             if sample.provider_call_id and sample.provider_call_id != call.tool_call_id
             else None,
             opaque=sample.opaque,
         )
+
+    def _target_of(self, name: str) -> str:
+        return "server" if self._is_final(name) else self._target(name)
 
     def _count(self, sample: s.Completed, model: str) -> JsonObject | None:
         if not sample.usage:

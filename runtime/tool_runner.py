@@ -30,6 +30,7 @@ from runtime.tools.toolbox import Tool
 
 _UNFIT = "What this call made of the shared state does not fit into it; the state is as it was."
 _UNTOLD = "Cancelled: the tool ran, but the run was stopped before its result was told."
+_AT_PROVIDER = "Approved; the model's provider runs it."
 _OTHERS = "it would run with other arguments than those it was asked for"
 _UNSEEN = "The tool ran, but the hook that looks at its result failed; the result is not shown."
 
@@ -65,8 +66,8 @@ class ToolRunner:
                 self._scope.sampling.end(Stop(verdict.stop))
                 return
             verdicts.append((call, verdict))
-        admitted = [one for call, verdict in verdicts if (one := self._admit(call, verdict)) is not None]
         self._raised, self._waits = [], False
+        admitted = [one for call, verdict in verdicts if (one := self._admit(call, verdict)) is not None]
         for one in admitted:
             if one.asks:
                 self._ask(one.call, 0, approval_question(one.tool.name, one.used, one.tool.spec.parameters))
@@ -93,22 +94,23 @@ class ToolRunner:
         scope = self._scope
         has_hooks = self._hooks.any_at(BEFORE_TOOL)
         offered = [one.name for one in scope.output.tools()] if scope.output is not None else []
-        case = Case(call, scope.agent.toolbox, scope.client_tools, affordable, has_hooks, offered=offered)
+        at_provider = call.target == e.PROVIDER
+        case = Case(call, scope.agent.toolbox, scope.client_tools, affordable, has_hooks, at_provider, offered=offered)
         judgement = judging(case)
         try:
             while True:
                 wanted = next(judgement)
-                assert case.tool is not None, "whoever is asked stands behind the schema"
-                assert case.used is not None, "whoever is asked stands behind the schema"
+                assert case.used is not None, "whoever is asked stands behind the arguments"
                 if wanted == HOOKS:
+                    assert case.tool is not None, "hooks are asked about tools of ours"
                     case.ruling = await self._hooks.before_tool(call, case.tool, case.used)
                 else:
                     case.asked = await self._approval(call, case.tool, case.used)
         except StopIteration as end:
             return end.value
 
-    async def _approval(self, call: e.ToolCallCommitted, tool: Tool, used: JsonObject) -> Asked:
-        """Whether the call needs an approval, and what was said. Raises HookError."""
+    async def _approval(self, call: e.ToolCallCommitted, tool: Tool | None, used: JsonObject) -> Asked:
+        """Whether the call needs an approval, and what was said; without a tool of ours it does. Raises HookError."""
         thread = self._scope.thread
         for ask in thread.calls[call.tool_call_id].asks:
             if ask.raised.number == 0:
@@ -119,12 +121,19 @@ class ToolRunner:
                 if approval.approved and (ask.raised.metadata or {}).get("args") != used:
                     approval = Approval(approved=False, reason=_OTHERS)
                 return Asked(needed=True, approval=approval)
+        if tool is None:
+            return Asked(needed=True)
         return Asked(await self._hooks.needs_approval(tool, used, self._context(call, self._scope.thread.state)))
 
     def _admit(self, call: e.ToolCallCommitted, verdict: Verdict) -> _Admitted | None:
         """The call if nobody denies it; else its output is told."""
         tool = self._scope.agent.toolbox.get(call.tool_name)
-        if verdict.answer is not None:
+        if call.target == e.PROVIDER and verdict.used is not None and verdict.message is None:
+            if verdict.asks:
+                self._ask(call, 0, approval_question(call.tool_name, verdict.used, None))
+            else:
+                self._tell(call, _AT_PROVIDER, "answered")
+        elif verdict.answer is not None:
             self._tell(call, verdict.answer, "answered")
         elif tool is None or verdict.arguments is None or verdict.used is None:
             self._tell(call, verdict.message or "Refused.", "denied")

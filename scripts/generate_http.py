@@ -94,7 +94,6 @@ RUN_ERRORS: Final[dict[str, str]] = {
     "output_invalid": "The model's answer did not fit the agent's output type, even after it was told why.",
     "empty_response": "The model answered with nothing.",
     "hook_failed": "A hook of the agent failed; the message names it, the log says why.",
-    "approval_unsupported": "The provider asks for an approval of its own, which cannot be given here.",
     "unstorable": "A fact of this run cannot be stored.",
     "run_interrupted": "The server stopped before the run was finished.",
 }

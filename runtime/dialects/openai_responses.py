@@ -17,8 +17,8 @@ one item become one in `response_items`. The decoder holds to this:
    `ReasoningDone` without text whose `opaque` is the item as it came, so that it is kept in its place for its
    provider.
 6. The free text of a custom tool is committed as `{"input": text}`.
-7. A request for the approval of a tool call at the provider's cannot be answered: the round fails with
-   `approval_unsupported`, and the error's details have the requests.
+7. A request for the approval of a tool call at the provider's is a call that is committed and not ours to execute: its
+   output is what somebody said to it, and goes back as an `mcp_approval_response`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from typing import cast
 import orjson
 
 from runtime import samples as s
-from runtime.canonical import Json, JsonObject, clean, clean_text
+from runtime.canonical import Json, JsonObject, clean
 from runtime.dialects import DONE
 from runtime.dialects.faults import provider_error
 from runtime.dialects.openai_responses_request import encode
 from runtime.dialects.openai_usage import usage_of
 from runtime.dialects.response_items import (
+    APPROVAL,
     CUSTOM_CALL,
     FUNCTION_CALL,
     MESSAGE,
@@ -52,7 +53,6 @@ from runtime.errors import ProtocolError, ProviderError
 from runtime.items import Item as HistoryItem
 from runtime.items import ToolSpec
 
-APPROVAL = "mcp_approval_request"
 COMPLETED = "completed"
 
 _ENDS = frozenset({f"response.{word}" for word in ("completed", "incomplete", "failed", "cancelled", "done")})
@@ -131,8 +131,6 @@ class ResponsesDecoder:
             if not item.done:
                 self._complete(item, item.fields, out)
         self._speech.end_thought(out)
-        if requests := [clean(item.fields) for item in self._items.all if item.kind == APPROVAL]:
-            raise _unanswerable(requests)
         calls = [item for item in self._items.all if isinstance(item, CallItem) and not item.says_nothing]
         out += [s.ToolCallDelta(call.key, call.name, "", call.call_id) for call in calls if not call.shown]
         if self._finish != "content_filter":
@@ -142,7 +140,9 @@ class ResponsesDecoder:
         if finish == COMPLETED:
             finish = "tool_calls" if calls else "stop"
             out += [
-                s.ToolCallCommitted(call.key, call.name, call.arguments, call.call_id, call.opaque)
+                s.ToolCallCommitted(
+                    call.key, call.name, call.arguments, call.call_id, call.opaque, at_provider=call.kind == APPROVAL
+                )
                 for call in calls
                 if not call.cut
             ]
@@ -219,7 +219,7 @@ class ResponsesDecoder:
             self._speech.finish(item, fields, out)
             if item.kind == REASONING and is_kept:
                 self._speech.keep(item, fields, out)
-        elif is_kept and item.kind and item.kind != APPROVAL:
+        elif is_kept and item.kind:
             self._speech.end_thought(out)
             out.append(s.ReasoningDone(opaque=clean(fields)))
 
@@ -301,15 +301,6 @@ def _failure(response: JsonObject, *, cancelled: bool) -> ProviderError:
     if cancelled:
         return ProviderError("The provider cancelled the answer.")
     return ProviderError("The provider could not complete the answer.", retryable=True)
-
-
-def _unanswerable(requests: list[JsonObject]) -> ProviderError:
-    names = ", ".join(clean_text(str(request.get("name"))) for request in requests)
-    return ProviderError(
-        f"The provider asks for an approval that cannot be given here yet (tool: {names}).",
-        code="approval_unsupported",
-        details={"requests": requests},
-    )
 
 
 def _index(value: Json) -> int | None:

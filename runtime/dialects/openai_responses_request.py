@@ -30,6 +30,7 @@ from runtime.dialects.history import (
     output_text,
     said_by_user,
 )
+from runtime.dialects.response_items import APPROVAL
 from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec, text_of
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -190,6 +191,8 @@ class _Writer:
 
     def _call(self, call: FunctionCall) -> JsonObject:
         opaque = call.opaque if call.opaque and call.provider == self._provider else {}
+        if opaque.get("type") == APPROVAL:
+            return {**opaque, "name": call.name, "arguments": call.arguments_json}
         kept = opaque if opaque.get("type") in _CALL_TYPES else {}
         short = call.call_id if 0 < len(call.call_id) <= _LONGEST_ID - 4 else _digest(call.call_id)
         made: JsonObject = {
@@ -203,6 +206,8 @@ class _Writer:
         return {**made, "arguments": arguments_of(call)}
 
     def _output(self, call: JsonObject, output: FunctionCallOutput | None, item: FunctionCall) -> JsonObject:
+        if call["type"] == APPROVAL:
+            return _approval(call, output)
         made: JsonObject = {"type": f"{call['type']}_output", "call_id": call["call_id"]}
         if "caller" in call:
             made["caller"] = call["caller"]
@@ -254,6 +259,13 @@ def _kept(item: Item, provider: str) -> JsonObject | None:
     if not item.encrypted_value:
         return None
     return {**opaque, "summary": opaque.get("summary") or [], "encrypted_content": item.encrypted_value}
+
+
+def _approval(request: JsonObject, output: FunctionCallOutput | None) -> JsonObject:
+    """What was said to a call that the provider performs."""
+    approved = output is not None and not output.is_error
+    made: JsonObject = {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approved}
+    return made if approved else {**made, "reason": output_text(output)}
 
 
 def _followed(entries: list[_Entry], provider: str) -> list[JsonObject]:

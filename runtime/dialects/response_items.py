@@ -21,7 +21,10 @@ REASONING = "reasoning"
 FUNCTION_CALL = "function_call"
 CUSTOM_CALL = "custom_tool_call"
 
-CALLS = frozenset({FUNCTION_CALL, CUSTOM_CALL})
+APPROVAL = "mcp_approval_request"
+"""A call that the provider performs, once somebody has said that it may."""
+
+CALLS = frozenset({FUNCTION_CALL, CUSTOM_CALL, APPROVAL})
 SPOKEN = frozenset({MESSAGE, REASONING})
 
 _CALL_MEMBERS = frozenset({"type", "id", "call_id", "name", "arguments", "input", "status"})
@@ -146,7 +149,7 @@ class CallItem(Item):
         """What `fields` say of the call besides its arguments; the first name and id stay."""
         super().describe(fields)
         self.name = self.name or text_in(fields, "name")
-        self.call_id = self.call_id or text_in(fields, "call_id")
+        self.call_id = self.call_id or text_in(fields, "id" if self.kind == APPROVAL else "call_id")
         self.cut = self.cut or fields.get("status") == "incomplete"
 
     def feed(self, piece: str) -> None:
@@ -207,6 +210,8 @@ class CallItem(Item):
         extra = {n: v for n, v in self.fields.items() if n not in _CALL_MEMBERS and v is not None}
         if self.kind == FUNCTION_CALL and not extra:
             return None
+        if self.kind == APPROVAL:
+            extra["id"] = self.call_id  # whatever the call is named here, the answer names the request
         return {"type": self.kind, **clean(extra)}
 
     def is_said_by(self, fields: JsonObject, *, exactly: bool) -> bool:

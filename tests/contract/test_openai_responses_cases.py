@@ -24,13 +24,15 @@ from runtime.openai_responses_model import OpenAIResponsesModel
 from runtime.providers import model_from_string
 from runtime.sampling import Sampling
 from runtime.steps import Fail, RunTools, Step, Succeed
-from tests.contract.provider_server import Answer, playing
+from runtime.testing import MockProvider
+from tests.contract.provider_server import Answer, model_of, playing
 from tests.contract.test_openai_chat_cases import Heard, parsed
+from tests.contract.workshop import only, types, workshop
 
 CASES = Path(__file__).parent / "cases_responses"
 INDEX: dict[str, JsonObject] = json.loads((CASES / "index.json").read_text("utf-8"))
 NAMES = sorted(INDEX)
-FAILS = ["C-046", "C-052", "C-058"]
+FAILS = ["C-046", "C-058"]
 
 
 class Response(Heard):
@@ -132,6 +134,9 @@ def check(name: str, heard: Response) -> None:
         return
     assert heard.error is None
     assert len(heard.ends) == 1
+    if outcome == "interrupt":
+        assert [call.at_provider for call in heard.calls] == [True]
+        return
     wanted = {tool: json.loads(arguments) for tool, arguments in expect["tool_calls"]}
     rejected = expect.get("rejected", [])
     assert {tool: arguments for tool, arguments in heard.runnable if tool not in rejected} == wanted
@@ -169,6 +174,9 @@ def test_the_loop_goes_where_the_case_says(name: str) -> None:
     expect = INDEX[name]["expect"]
     step, _ = looped(name)
     match expect["outcome"]:
+        case "interrupt":
+            assert isinstance(step, RunTools)
+            assert [call.target for call in step.calls] == ["provider"]
         case "final" | "refusal":
             assert step == Succeed([])
         case "tool_calls":
@@ -188,7 +196,6 @@ def test_the_loop_goes_where_the_case_says(name: str) -> None:
         ("C-046", "provider_quota"),
         ("C-047", "output_truncated"),
         ("C-048", "content_filter"),
-        ("C-052", "approval_unsupported"),
         ("C-058", "stream_cut"),
     ],
 )
@@ -199,11 +206,36 @@ def test_a_failed_round_says_why(name: str, code: str) -> None:
     assert not [one for one in said if isinstance(one, (e.ToolCallCommitted, e.RoundCompleted))]
 
 
-def test_the_approval_that_is_asked_for_is_told_C_052() -> None:
-    error = listen(parsed(body_of("C-052"))).error
-    assert error is not None
-    assert "create_link" in error.message
-    assert [request["id"] for request in error.details["requests"]] == ["mcpr_1"]
+def test_what_the_provider_wants_approved_is_a_call_of_its_own_C_052() -> None:
+    heard = listen(parsed(body_of("C-052")))
+    (call,) = [sample for sample in heard.samples if isinstance(sample, s.ToolCallCommitted)]
+    assert (call.name, call.provider_call_id, call.at_provider) == ("create_link", "mcpr_1", True)
+    assert call.opaque == {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "short"}
+
+
+@pytest.mark.parametrize(("approved", "words"), [(True, "Approved"), (False, "Declined by the user")])
+async def test_the_run_asks_and_the_answer_goes_back_to_the_provider_C_052(approved: bool, words: str) -> None:
+    async with (
+        MockProvider(body_of("C-052"), "It is short now") as provider,
+        model_of("openai", provider.environ) as model,
+        workshop(model=model) as shop,
+    ):
+        suspended = await shop.run("Shorten it")
+        assert types(suspended)[-1] == "run.suspended"
+        (interrupt,) = only(suspended, e.InterruptRaised)
+        assert (interrupt.reason, interrupt.tool_name) == ("tool_call", "create_link")
+        answered = e.InterruptAnswered(interrupt.interrupt_id, "resolved", {"approved": approved})
+        events = await shop.run("Go on", facts=[answered])
+        assert types(events)[-1] == "run.completed"
+        (output,) = only(events, e.ToolCallCompleted)
+        assert str(output.result).startswith(words)
+        request, response = provider.requests[1]["input"][1:3]
+    assert request["type"] == "mcp_approval_request"
+    assert (response["type"], response["approval_request_id"], response["approve"]) == (
+        "mcp_approval_response",
+        "mcpr_1",
+        approved,
+    )
 
 
 def test_a_hosted_search_stands_between_the_two_messages_and_is_nobodys_call_C_050() -> None:

@@ -10,7 +10,6 @@ import pytest
 from runtime import samples as s
 from runtime.canonical import JsonObject
 from runtime.dialects.openai_responses import OpenAIResponses
-from runtime.errors import ProviderError
 from tests.pure.responses_events import (
     added,
     args,
@@ -183,8 +182,8 @@ def test_a_thought_before_a_hosted_tool_ends_there() -> None:
 
 
 @pytest.mark.parametrize("tell", [added, done])
-def test_an_approval_that_is_asked_for_fails_the_round(tell: Any) -> None:
-    with pytest.raises(ProviderError) as caught:
-        heard(text(0, "x"), tell(1, type="mcp_approval_request", id="a1", name="pay"), completed())
-    assert (caught.value.code, caught.value.retryable) == ("approval_unsupported", False)
-    assert caught.value.details["requests"] == [{"type": "mcp_approval_request", "id": "a1", "name": "pay"}]
+def test_an_approval_that_is_asked_for_is_a_call_at_the_providers(tell: Any) -> None:
+    samples = heard(text(0, "x"), tell(1, type="mcp_approval_request", id="a1", name="pay"), completed())
+    opaque = {"type": "mcp_approval_request", "id": "a1"}
+    (call,) = [sample for sample in samples if isinstance(sample, s.ToolCallCommitted)]
+    assert call == s.ToolCallCommitted("1", "pay", "{}", "a1", opaque, at_provider=True)
