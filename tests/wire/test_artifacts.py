@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonpatch
 import pytest
 from starlette.requests import Request
 
@@ -227,14 +228,59 @@ async def test_activities_and_facts_of_a_tool_are_shown_in_their_order(name: str
     async with serving(agent(name)) as served:
         answer = await served.run(ask("Hi", protocolVersion="1.0"))
     kinds = [event["type"] for event in answer.events]
-    snapshot, then, custom = (kinds.index(kind) for kind in ("ACTIVITY_SNAPSHOT", "CUSTOM", "TOOL_CALL_RESULT"))
-    del then, custom
-    events = answer.events[snapshot : kinds.index("TOOL_CALL_RESULT")]
+    events = answer.events[kinds.index("ACTIVITY_SNAPSHOT") : kinds.index("TOOL_CALL_RESULT")]
     assert [event["type"] for event in events][-1] == "CUSTOM"
     assert events[-1]["name"] == "shop.paid"
     assert events[1]["type"] in ("ACTIVITY_DELTA", "ACTIVITY_SNAPSHOT")
     page = await official_client.replay(answer.body)
     page.assert_clean()
+
+
+@tool
+async def shop(ctx: ToolContext) -> str:
+    """Show a basket that changes a little, and a note."""
+    content = {"items": ["tea"], "note": "n" * 200}
+    basket = ctx.activity("shop.basket", content)
+    ctx.activity("shop.basket", {**content, "items": ["tea", "jam"]}, activity_id=basket)
+    ctx.activity("shop.note", {"text": "mind the step"})
+    ctx.activity("shop.basket", {**content, "items": []}, activity_id=basket)
+    return "shown"
+
+
+def applied(events: list[JsonObject]) -> dict[str, Any]:
+    """The activities as a page has them after these events, by id: who owns each, and what it says."""
+    held: dict[str, Any] = {}
+    for event in events:
+        if event["type"] == "ACTIVITY_SNAPSHOT":
+            held[event["messageId"]] = (event.get("subagentRunId"), event["content"])
+        elif event["type"] == "ACTIVITY_DELTA":
+            owner, content = held[event["messageId"]]
+            assert event.get("subagentRunId") == owner
+            held[event["messageId"]] = (owner, jsonpatch.apply_patch(content, event["patch"]))
+            assert isinstance(held[event["messageId"]][1], dict)
+    return held
+
+
+@pytest.mark.parametrize("below", [False, True], ids=["of the run", "of a child"])
+@pytest.mark.requirement("R-127", "R-131", "R-132")
+async def test_activities_keep_their_owner_and_stay_objects_and_snapshots_have_all_of_them(below: bool):
+    keeper = Agent("keeper", model=ScriptedProvider(calls(("shop", "{}")), says("Done")), tools=[shop])
+    asks = ScriptedProvider(calls(("keeper", '{"prompt": "Shop"}')), says("Done"))
+    async with serving(Agent("a", model=asks, tools=[keeper]) if below else keeper) as served:
+        live = await served.run(ask("Hi", protocolVersion="1.0"))
+        back = await served.run(ask("", run="r2", messages=[], protocolVersion="1.0"), "/connect")
+    held = applied(live.events)
+    assert "ACTIVITY_DELTA" in live.types
+    assert [content for _, content in held.values()] == [
+        {"items": [], "note": "n" * 200},
+        {"text": "mind the step"},
+    ]
+    owners = {owner for owner, _ in held.values()}
+    assert len(owners) == 1
+    assert (None in owners) != below
+    [snapshot] = [event for event in back.events if event["type"] == "MESSAGES_SNAPSHOT"]
+    told = [message for message in snapshot["messages"] if message["role"] == "activity"]
+    assert {m["id"]: (m.get("subagentRunId"), m["content"]) for m in told} == held
 
 
 async def test_the_official_client_takes_artifacts_live_and_in_snapshots(official_client: OfficialClient):
