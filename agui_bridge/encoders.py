@@ -24,6 +24,7 @@ from agui_bridge.wire.json_codec import escape
 from agui_bridge.wire.sse import named_frame
 from agui_bridge.wire.versions import Shape, current
 from runtime.canonical import JsonObject
+from runtime.errors import ReaderDropped
 from runtime.events import Record
 from runtime.run import RunRecord
 
@@ -130,6 +131,57 @@ class SharedEncoder:
             if len(self._batches) > self._kept:
                 del self._batches[next(iter(self._batches))]
         return frames
+
+
+class SharedProjection:
+    """One projection for all readers of a run in the format of AG-UI, wherever they are: each fact is projected once.
+
+    The frames of the facts so far are kept as long as anybody reads, up to `most` bytes. A reader that is farther
+    behind is sent away, and comes back by its cursor with an encoder of its own.
+    """
+
+    def __init__(
+        self,
+        projector: Projector,
+        rendering: Rendering = PLAIN,
+        place: Callable[[Record], int] = in_tree,
+        most: int = 8 * 2**20,
+    ) -> None:
+        self._projector = projector
+        self._rendering = rendering
+        self._place = place
+        self._room = most
+        self._frames: dict[int, bytes] = {}
+        self._at = 0
+        self.has_all = True
+        """Whether a reader may still begin anywhere."""
+
+    def reader(self, after: int) -> Encoder:
+        """The encoder of a reader that has seen everything up to `after`; it is given all records all the same."""
+
+        def encode(records: Sequence[Record]) -> bytes:
+            return b"".join([self._frames_of(record, after) for record in records])
+
+        return encode
+
+    def _frames_of(self, record: Record, after: int) -> bytes:
+        number = self._place(record)
+        if number > self._at:  # no other reader has been here
+            self._at = number
+            self._keep(number, b"".join(self._rendering.frames(self._projector.take(record), number)))
+        if number <= after:
+            return b""
+        frames = self._frames.get(number)
+        if frames is None:
+            raise ReaderDropped(f"The reader of run {record.run_id} is too far behind.")
+        return frames
+
+    def _keep(self, number: int, frames: bytes) -> None:
+        self._frames[number] = frames
+        self._room -= len(frames)
+        while self._room < 0 and len(self._frames) > 1:
+            self._room += len(self._frames.pop(next(iter(self._frames))))
+            self.has_all = False
 
 
 def event_document(run: RunRecord, record: Record, *, full: bool) -> bytes:

@@ -9,8 +9,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from agui_bridge.encoders import Encoder, SharedEncoder, canonical_encoder
-from runtime.events import MessageDelta, Record
+from agui_bridge.encoders import Encoder, SharedEncoder, SharedProjection, agui_encoder, canonical_encoder
+from agui_bridge.projection import Echo, Projector
+from runtime.events import MessageDelta, MessageStarted, Record, RoundStarted, RunStarted
 from runtime.journal.changes import drafts_of, records_of
 from runtime.run import RUNNING, RunRecord
 
@@ -19,13 +20,15 @@ DELTAS = 4_000
 BATCH = 4
 TURNS = 7
 NOW = 1_750_000_000_000
+ECHO = Echo("t1", "r1")
 
 RUN = RunRecord("run_1", "-", "me", "thr_1", "ses_1", "a", "r1", "d", 1, RUNNING, 0, 0, 1, "run_1", NOW)
 
 
 def batches() -> list[list[Record]]:
     """The records of a run that says many words."""
-    deltas = [MessageDelta("msg_1", "p0", 0, f"tok {number} ") for number in range(DELTAS)]
+    begun = [RunStarted(0, "r1", "a", "", []), MessageStarted("msg_1", "assistant"), RoundStarted(1, "m", "p", {})]
+    deltas = [*begun, *(MessageDelta("msg_1", "p0", 0, f"tok {number} ") for number in range(DELTAS))]
     records = records_of(RUN.run_id, 0, drafts_of(deltas), NOW, NOW)
     return [records[start : start + BATCH] for start in range(0, DELTAS, BATCH)]
 
@@ -59,11 +62,33 @@ def cost(readers: Callable[[], list[Encoder]], records: Sequence[list[Record]]) 
     return statistics.median(turns)
 
 
+def own_projections() -> list[Encoder]:
+    """In the format of AG-UI: a projection for each reader."""
+    return [agui_encoder(Projector(ECHO)) for _ in range(READERS)]
+
+
+def shared_projection() -> list[Encoder]:
+    """In the format of AG-UI: one projection for all."""
+    shared = SharedProjection(Projector(ECHO))
+    return [shared.reader(0) for _ in range(READERS)]
+
+
+def one_projection() -> list[Encoder]:
+    """In the format of AG-UI: one reader."""
+    return [agui_encoder(Projector(ECHO))]
+
+
 def main() -> None:
     """Measure and print."""
     records = batches()
-    for name, readers in ((f"{READERS} with their own", own), (f"{READERS} shared", shared), ("one", alone)):
-        print(f"{name:<20} {cost(readers, records):7.1f} us per delta")
+    rows = (
+        (f"{READERS} with their own", own, own_projections),
+        (f"{READERS} shared", shared, shared_projection),
+        ("one", alone, one_projection),
+    )
+    print(f"{'us per delta':<20} {'canonical':>10} {'AG-UI':>10}")
+    for name, canonical, agui in rows:
+        print(f"{name:<20} {cost(canonical, records):>10.1f} {cost(agui, records):>10.1f}")
 
 
 if __name__ == "__main__":

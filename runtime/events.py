@@ -260,12 +260,26 @@ class ToolCallCommitted:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionStarted:
-    """The call is about to be executed: from here on, a lost executor means `indeterminate`, not "not run"."""
+    """The call is about to be executed: from here on, a lost executor means `indeterminate`, not "not run". `streams`
+    says that it may tell of its progress."""
 
     event_type: ClassVar[str] = "tool.execution.started"
     tool_call_id: str
     tool_name: str
     idempotency_key: str
+    streams: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallProgress:
+    """What the call has to show so far: provisional, it is gone with the call's output. `number` counts what the
+    execution said, from 1; of what it said too fast only the latest is told."""
+
+    event_type: ClassVar[str] = "tool.call.progress"
+    tool_call_id: str
+    tool_name: str
+    number: int
+    value: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +525,7 @@ Event: TypeAlias = (
     | ToolCallDelta
     | ToolCallCommitted
     | ToolExecutionStarted
+    | ToolCallProgress
     | ToolCallCompleted
     | ToolCallRecorded
     | StateSnapshot
@@ -533,8 +548,8 @@ Event: TypeAlias = (
 
 EVENT_TYPES: dict[str, type[Event]] = {cls.event_type: cls for cls in Event.__args__}
 
-DELTAS = frozenset({MessageDelta, ReasoningDelta, ToolCallDelta})
-"""Provisional events: a run does not wait for their commit, and they are dropped once the message is complete."""
+DELTAS = frozenset({MessageDelta, ReasoningDelta, ToolCallDelta, ToolCallProgress})
+"""Provisional events: a run does not wait for their commit, and they are dropped once what they lead to is complete."""
 
 TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted, RunSuspended})
 """Exactly one of these ends a run."""

@@ -16,7 +16,7 @@ from agui_bridge.encoders import (
     Late,
     Rendering,
     SharedEncoder,
-    agui_encoder,
+    SharedProjection,
     canonical_encoder,
     in_run,
     in_tree,
@@ -56,6 +56,8 @@ class RunsApi:
         self._bridge = bridge
         self._shared: WeakValueDictionary[tuple[str, bool], SharedEncoder] = WeakValueDictionary()
         """The canonical encoders that are in use, by run and by whether the envelope is wanted."""
+        self._projections: WeakValueDictionary[tuple[str, str], SharedProjection] = WeakValueDictionary()
+        """The projections that are in use, by run and by what its artifacts' links begin with."""
 
     async def list(self, request: Request) -> Response:
         """`GET /api/agent-runs`. Raises InvalidInput, InvalidCursor."""
@@ -151,12 +153,20 @@ class RunsApi:
         return await self._agui(run, after, link_of)
 
     async def _agui(self, run: RunRecord, after: int, link_of: LinkOf) -> Encoder:
+        place = in_tree if run.run_id == run.root_run_id else in_run
+        key = (run.run_id, link_of(""))
+        shared = self._projections.get(key)
+        if shared is not None and shared.has_all:
+            return shared.reader(after)
         thread = await self._bridge.supervisor.thread_as_of(run)
         base = [line.message for line in transcript(thread, without_run=run.run_id)]
         opening = Prelude(state_prelude(thread.state, None), base)
         echo = Echo(run.session_id or run.thread_id, run.client_run_id, run.parent_run_id)
-        place = in_tree if run.run_id == run.root_run_id else in_run
-        return agui_encoder(Projector(echo, opening), after, Rendering(link_of=link_of), place)
+        projection = SharedProjection(Projector(echo, opening), Rendering(link_of=link_of), place)
+        if (begun := self._projections.get(key)) is not None and begun.has_all:
+            return begun.reader(after)
+        self._projections[key] = projection
+        return projection.reader(after)
 
     async def _require_kept(self, run: RunRecord, after: int) -> None:
         """Return if `after` is a place from which the run can be read. Raises EventsExpired."""

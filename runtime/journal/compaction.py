@@ -1,8 +1,8 @@
 """Compaction: the deltas of a run that is over, each stretch of them as one event.
 
 Pure. Deltas of one part that follow each other without anything in between become the last of them, with all their
-words: the journal keeps its order and its end, and whoever reads it from the start is told the same. A place within
-such a stretch is no place any more.
+words: the journal keeps its order and its end, and whoever reads it from the start is told the same. Of a call's
+progress the last says all. A place within such a stretch is no place any more.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from runtime.errors import EventsExpired
-from runtime.events import Event, MessageDelta, ReasoningDelta, Record, ToolCallDelta
+from runtime.events import Event, MessageDelta, ReasoningDelta, Record, ToolCallDelta, ToolCallProgress
 from runtime.journal.changes import Draft, drafts_of
 
 _PART: Final[dict[type[Any], Callable[[Any], tuple[str, ...]]]] = {
     MessageDelta: lambda delta: ("message", delta.message_id, delta.part_id, str(delta.content_index)),
     ReasoningDelta: lambda delta: ("reasoning", delta.message_id, delta.part_id, str(delta.content_index)),
     ToolCallDelta: lambda delta: ("call", delta.tool_call_id),
+    ToolCallProgress: lambda progress: ("progress", progress.tool_call_id),
 }
-"""What makes two deltas pieces of the same text."""
+"""What makes two deltas pieces of the same text, or stages of the same progress."""
 
 
 class Stretch(NamedTuple):
@@ -79,14 +80,19 @@ def _part_of(event: Event | None) -> tuple[str, ...] | None:
 
 def _stretch(group: Sequence[Record]) -> Stretch:
     words = "".join(_delta_of(record.event) for record in group)
-    last: Any = group[-1].event
-    [draft] = drafts_of([replace(last, delta=words)])
+    [draft] = drafts_of([_saying(group[-1].event, words)])
     return Stretch(group[0].first_seq, group[-1].seq, draft, len(group) - 1)
 
 
 def _delta_of(event: Event | None) -> str:
-    assert isinstance(event, MessageDelta | ReasoningDelta | ToolCallDelta), "only deltas are grouped"
-    return event.delta
+    """The words of a delta; progress has none, and is told as a whole each time."""
+    assert isinstance(event, MessageDelta | ReasoningDelta | ToolCallDelta | ToolCallProgress), "only these are grouped"
+    return "" if isinstance(event, ToolCallProgress) else event.delta
+
+
+def _saying(event: Any, words: str) -> Event:
+    """The delta with these words in the place of its own."""
+    return event if isinstance(event, ToolCallProgress) else replace(event, delta=words)
 
 
 # --- readers ------------------------------------------------------------------------------------------------------
@@ -123,6 +129,5 @@ class Place:
             return record
         if _part_of(record.event) != self._part or self._part is None or self._from_seq != record.first_seq:
             raise EventsExpired
-        event: Any = record.event
-        [draft] = drafts_of([replace(event, delta=_delta_of(event)[self._given :])])
+        [draft] = drafts_of([_saying(record.event, _delta_of(record.event)[self._given :])])
         return _as_one(record, Stretch(after + 1, record.seq, draft, 0))

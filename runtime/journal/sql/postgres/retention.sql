@@ -17,7 +17,7 @@ SELECT
     e.from_seq
 FROM agui_bridge.events AS e
 WHERE e.run_no = $1 AND e.recorded_at >= $2 AND e.recorded_at <= $3
-    AND e.event_type IN ('message.delta', 'reasoning.delta', 'tool.call.delta')
+    AND e.event_type IN ('message.delta', 'reasoning.delta', 'tool.call.delta', 'tool.call.progress')
 ORDER BY e.seq;
 
 -- name: compact_events

@@ -29,7 +29,7 @@ SELECT
     e.from_seq
 FROM events AS e JOIN runs AS r ON r.run_no = e.run_no
 WHERE r.run_id = ? AND e.seq > ? AND e.seq <= ?
-    AND e.event_type NOT IN ('message.delta', 'reasoning.delta', 'tool.call.delta')
+    AND e.event_type NOT IN ('message.delta', 'reasoning.delta', 'tool.call.delta', 'tool.call.progress')
 ORDER BY e.seq;
 
 -- name: all_of_run

@@ -15,7 +15,7 @@ SELECT
     e.seq, e.root_seq, e.event_type, e.payload, e.payload_checksum, e.occurred_at, e.recorded_at, e.schema_version,
     e.from_seq
 FROM events AS e
-WHERE e.run_no = ? AND e.event_type IN ('message.delta', 'reasoning.delta', 'tool.call.delta')
+WHERE e.run_no = ? AND e.event_type IN ('message.delta', 'reasoning.delta', 'tool.call.delta', 'tool.call.progress')
 ORDER BY e.seq;
 
 -- name: compact_event
