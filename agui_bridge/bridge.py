@@ -98,6 +98,7 @@ class Bridge:
                 max_rounds=self.settings.max_rounds,
                 model_retries=self.settings.model_retries,
                 first_token_timeout_s=self.settings.first_token_timeout_s,
+                progress_interval_s=self.settings.progress_interval_s,
             ),
             leasing=Leasing(self.settings.lease_s, self.settings.lease_s / 3),
             disconnect_grace_s=self.settings.disconnect_grace_s,

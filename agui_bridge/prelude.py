@@ -19,7 +19,7 @@ from agui_bridge.transcript import Line, transcript
 from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import Json, JsonObject, canonical
-from runtime.thread import Thread
+from runtime.thread import PROGRESS, Thread
 
 _NO_THOUGHT: JsonObject = {"id": "agui-bridge-no-thought", "role": "reasoning", "content": ""}
 """Stands for no reasoning in a first snapshot: without any, a stock client keeps what it shows of that role where it
@@ -32,6 +32,10 @@ _NO_ACTIVITY: JsonObject = {
     "content": {},
 }
 """The same for activities."""
+
+_NO_PROGRESS: JsonObject = {"@ag-ui/client": {"authoritativeActivityTypes": [PROGRESS]}}
+"""In the metadata of a snapshot without activities: otherwise a stock client would keep all that it shows. A snapshot
+that has any speaks for all of them."""
 
 UNANSWERABLE = frozenset({"reasoning", "activity"})
 """Roles that pages do not tell back, or not always: that one is not shown says nothing."""
@@ -56,13 +60,20 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
     matches = match_lines(shown, lines)
     base = _named_as_shown(lines, shown, matches)
     parts = _snapshots(base, matches) if must_restate(thread, lines, shown, matches) else []
-    events = [*map(agui.messages_snapshot, parts), *state_prelude(thread.state, believed_state)]
+    told = [whole(part, had_progress=thread.has_streamed) for part in parts]
+    events = [*told, *state_prelude(thread.state, believed_state)]
     return Prelude(events, base, thread.state)
 
 
-def restated(lines: Sequence[Line], messages: Iterable[JsonObject], live: Sequence[JsonObject] = ()) -> Prelude:
+def restated(
+    lines: Sequence[Line],
+    messages: Iterable[JsonObject],
+    live: Sequence[JsonObject] = (),
+    *,
+    had_progress: bool = False,
+) -> Prelude:
     """The prelude that tells everything again, whatever a page shows (`messages`): `lines`, and behind them the
-    messages of a run that is at work, which keep their ids."""
+    messages of a run that is at work, which keep their ids. `had_progress` as in `whole`."""
     shown = [message for message in messages if message["role"] != "activity"]
     place_of = {message["id"]: place for place, message in enumerate(live, len(lines))}
     before = [message for message in shown if message["id"] not in place_of]
@@ -70,7 +81,15 @@ def restated(lines: Sequence[Line], messages: Iterable[JsonObject], live: Sequen
     base = _named_as_shown(lines, before, matches)
     rest = iter(matches)
     places = [place_of[message["id"]] if message["id"] in place_of else next(rest) for message in shown]
-    return Prelude([*map(agui.messages_snapshot, _snapshots([*base, *live], places))], base)
+    parts = _snapshots([*base, *live], places)
+    return Prelude([whole(part, had_progress=had_progress) for part in parts], base)
+
+
+def whole(messages: list[JsonObject], *, had_progress: bool) -> AguiEvent:
+    """The snapshot of all messages. `had_progress` says that the page may show the progress of a call that is over,
+    which it then lets go of."""
+    keeps = not had_progress or any(message["role"] == "activity" for message in messages)
+    return agui.messages_snapshot(messages, metadata=None if keeps else _NO_PROGRESS)
 
 
 def state_prelude(state: Json, believed: Json) -> list[AguiEvent]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from agui_bridge.content import content_out
 from agui_bridge.interrupts import shown
-from agui_bridge.prelude import Prelude
+from agui_bridge.prelude import Prelude, whole
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
     ROUND,
@@ -40,7 +40,7 @@ from runtime.entries import Turn
 from runtime.events import Record
 from runtime.items import WORKING
 from runtime.state_delta import apply
-from runtime.thread import ARTIFACT, Thread, artifact_content
+from runtime.thread import ARTIFACT, PROGRESS, Thread, artifact_content, progress_content, progress_id
 
 _USAGE: Final = {
     "provider": "provider",
@@ -101,6 +101,10 @@ class Projector:
         self._state_changes: list[e.StateSnapshot | e.StateDelta] = []
         self._late_results: list[e.ToolCallCompleted] = []
         """Outputs of calls that earlier runs have made."""
+        self._progress: dict[str, e.ToolCallProgress] = {}
+        """How far the calls are that tell of it and are at work."""
+        self._shows_settled = False
+        """Whether the page still shows the progress of a call that is not at work any more."""
 
     def feed(self, event: e.Event | None) -> Sequence[AguiEvent]:
         """The AG-UI events that this fact becomes; none for what shows only in outcome and snapshots."""
@@ -166,8 +170,9 @@ class Projector:
     def _run_suspended(self, event: e.RunSuspended) -> list[AguiEvent]:
         below = {run_id for run_id, projector in self._family.items() if isinstance(projector, Child)}
         interrupts = [shown(each, below) for each in event.interrupts]
+        closing = self._close_all()
         restated = [agui.state_snapshot(self._state()), self._snapshot()]
-        return [*self._close_all(), *restated, *self._finish(agui.interrupt(interrupts), event.usage)]
+        return [*closing, *restated, *self._finish(agui.interrupt(interrupts), event.usage)]
 
     def _state(self) -> Json:
         state = self._prelude.state
@@ -192,7 +197,8 @@ class Projector:
 
     def _end(self, *terminal: AguiEvent) -> list[AguiEvent]:
         closing = self._close_all()
-        if self._has_cut_calls():  # a stock client would run the handler of a cut call
+        if self._has_cut_calls() or self._has_settled():
+            # A stock client would run the handler of a cut call, and goes on showing the progress of one that is over.
             closing.append(self._snapshot())
         self._ended = True
         return [*closing, *terminal]
@@ -204,7 +210,17 @@ class Projector:
         for event in self._late_results:
             if result_message_id(event.tool_call_id) not in known:
                 _put_behind_its_call(base, result_message(event.tool_call_id, event.result))
-        return agui.messages_snapshot([*base, *own.values()])
+        had_progress = self._has_settled()
+        self._let_go()
+        return whole([*base, *own.values()], had_progress=had_progress)
+
+    def _has_settled(self) -> bool:
+        return self._shows_settled or any(child._has_settled() for child in self._children.values())
+
+    def _let_go(self) -> None:
+        self._shows_settled = False
+        for child in self._children.values():
+            child._let_go()
 
     def _has_cut_calls(self) -> bool:
         cut = bool(self._started - self._committed)
@@ -217,6 +233,7 @@ class Projector:
             out += self._close_reasoning(part, None)
         out += [agui.tool_call_end(call) for call in self._open.calls]
         self._open.calls = {}
+        out += [event for call in list(self._progress) for event in self._settle(call)]
         return out + self._close_step()
 
     def _own_messages(self) -> list[JsonObject]:
@@ -226,7 +243,7 @@ class Projector:
 
     def _tell(self, thread: Thread) -> None:
         """Fold what was said into an empty thread, and what the children said into those below it."""
-        for seq, event in enumerate(self._turn, 1):
+        for seq, event in enumerate([*self._turn, *self._progress.values()], 1):
             thread.apply(self._owner or "", 0, seq, event)
         for entry in thread.entries:
             if isinstance(entry, Turn):
@@ -338,14 +355,31 @@ class Projector:
         del self._open.calls[call]
         return [agui.tool_call_end(call)]
 
+    def _call_progress(self, event: e.ToolCallProgress) -> list[AguiEvent]:
+        self._progress[event.tool_call_id] = event
+        return [self._shown_progress(event.tool_call_id, progress_content(event))]
+
+    def _settle(self, call: str) -> list[AguiEvent]:
+        """Take the progress of a call back, as far as can be done now: what is shown says nothing any more, and goes
+        with the next snapshot."""
+        if call not in self._progress:
+            return []
+        last = self._progress.pop(call)
+        self._shows_settled = True
+        return [self._shown_progress(call, {**progress_content(last), "value": None, "settled": True})]
+
+    def _shown_progress(self, call: str, content: JsonObject) -> AguiEvent:
+        return agui.activity_snapshot(self._activity(progress_id(call)), PROGRESS, content)
+
     def _call_completed(self, event: e.ToolCallCompleted) -> list[AguiEvent]:
         call = event.tool_call_id
+        settled = self._settle(call)
         unseen = call in self._committed and call not in self._started
         if unseen or not is_shown(event.kind):
-            return []
+            return settled
         if call not in self._committed:
             self._late_results.append(event)
-        return [agui.tool_call_result(result_message_id(call), call, content_out(event.result))]
+        return [*settled, agui.tool_call_result(result_message_id(call), call, content_out(event.result))]
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -510,6 +544,7 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.ToolCallStarted: Projector._call_started,
     e.ToolCallDelta: Projector._call_delta,
     e.ToolCallCommitted: Projector._call_committed,
+    e.ToolCallProgress: Projector._call_progress,
     e.ToolCallCompleted: Projector._call_completed,
     e.StateSnapshot: Projector._state_snapshot,
     e.StateDelta: Projector._state_delta,

@@ -176,7 +176,8 @@ class Reopening:
         if thread.turn is not None and thread.turn.run_id == run_id:
             shown = {message["id"] for message in self._messages}
             own = _finished(list(own_messages(thread, run_id, self._open.ids(CALL))), self._open, shown)
-        opening = restated(transcript(thread, without_run=run_id), self._messages, own)
+        lines = transcript(thread, without_run=run_id)
+        opening = restated(lines, self._messages, own, had_progress=thread.has_streamed)
         self._projector.rebase(opening.base, thread.state)
         return [*opening.events, agui.state_snapshot(thread.state), *self._open.begun_anew()]
 
@@ -210,7 +211,7 @@ def at_rest(thread: Thread, echo: Echo, messages: list[JsonObject]) -> list[Agui
     started = agui.run_started(
         echo.thread_id, echo.run_id, protocol_version=PROTOCOL_VERSION, parent_run_id=echo.parent_run_id
     )
-    opening = restated(transcript(thread), messages)
+    opening = restated(transcript(thread), messages, had_progress=thread.has_streamed)
     finished = agui.run_finished(echo.thread_id, echo.run_id, outcome=what_waits(thread))
     return [started, *opening.events, agui.state_snapshot(thread.state), finished]
 

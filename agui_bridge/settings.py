@@ -51,6 +51,12 @@ class Settings(BaseSettings):
         gt=0,
         description="How long nothing at all, not even a sign of life, may come of a model's stream, in seconds.",
     )
+    progress_interval_s: float = Field(
+        0.2,
+        ge=0,
+        description="How often a tool that streams may tell of its progress: once in so many seconds, each time what "
+        "it said last.",
+    )
     on_disconnect: Literal["cancel", "continue"] = Field(
         "cancel", description="What becomes of a run that nobody reads any more."
     )

@@ -23,7 +23,7 @@ from agui_bridge.wire.proto_codec import PROTO
 from runtime import events as e
 from runtime.canonical import Json
 from runtime.events import Record
-from runtime.journal.changes import drafts_of, records_of
+from runtime.journal.drafts import drafts_of, records_of
 
 NOW = 1_750_000_000_000
 STREAM_BATCH = 4

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from runtime.events import Event, MessageDelta, RunStarted
 from runtime.journal import Journal, Opening, Started
-from runtime.journal.changes import drafts_of
+from runtime.journal.drafts import drafts_of, placed
 from runtime.journal.queries import load
 from runtime.journal.sqlite import SqliteJournal
 from runtime.run import QUEUED, RunRecord
@@ -76,8 +76,20 @@ def bare_rate(path: Path, events: int, synchronous: str, batch: int) -> float:
             seqs = range(first, first + batch)
             drafts = drafts_of([delta(seq) for seq in seqs])
             rows = [
-                (1, seq, seq, "message.delta", NOW, NOW, draft.payload, draft.checksum, 1, "-")
-                for seq, draft in zip(seqs, drafts, strict=True)
+                (
+                    1,
+                    row.seq,
+                    row.seq,
+                    "message.delta",
+                    NOW,
+                    NOW,
+                    row.draft.payload,
+                    row.draft.checksum,
+                    1,
+                    "-",
+                    row.from_seq,
+                )
+                for row in placed(drafts, first - 1)
             ]
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(sql, rows)

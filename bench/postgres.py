@@ -21,7 +21,7 @@ import asyncpg
 from bench.journal import NOW, delta, opening, produced
 from runtime.events import MessageDelta
 from runtime.journal import Started
-from runtime.journal.changes import drafts_of
+from runtime.journal.drafts import drafts_of
 from runtime.journal.postgres import PostgresStore
 from runtime.journal.tail import Tail
 from runtime.journal.wakes import End, Wake

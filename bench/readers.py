@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from agui_bridge.encoders import Encoder, SharedEncoder, SharedProjection, agui_encoder, canonical_encoder
 from agui_bridge.projection import Echo, Projector
 from runtime.events import MessageDelta, MessageStarted, Record, RoundStarted, RunStarted
-from runtime.journal.changes import drafts_of, records_of
+from runtime.journal.drafts import drafts_of, records_of
 from runtime.run import RUNNING, RunRecord
 
 READERS = 16

@@ -59,6 +59,8 @@ class Call:
     """What it has asked of somebody outside, in order."""
     records: dict[str, Json] = field(default_factory=dict[str, Json])
     """What it did once, by its own names."""
+    streams: bool = False
+    """Whether it may have told of its progress."""
 
     @property
     def is_held(self) -> bool:

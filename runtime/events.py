@@ -10,6 +10,7 @@ and `round.completed`. Exactly one event of `TERMINAL` ends a run.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -18,6 +19,8 @@ import orjson
 from runtime.canonical import Json, JsonObject, digest
 
 SCHEMA_VERSION = 1
+
+CHECKSUM_BYTES = 16
 
 PROVIDER = "provider"
 """The target of a call that the model's provider performs."""
@@ -575,7 +578,8 @@ class Record(NamedTuple):
 
     `seq` counts the run's events from 1, `root_seq` those of its tree. `event` is None for a type that this release
     does not know. Times are ms since the epoch: `occurred_at` of the writer's clock, `recorded_at` of the store's.
-    A compacted record stands for the deltas `from_seq` to `seq`, whose words it has in one piece.
+    A compacted record stands for the deltas `from_seq` to `seq`, whose words it has in one piece. `stored` is the
+    payload as it is in the store, `stored_checksum` its checksum, None where the event shares its row with others.
     """
 
     run_id: str
@@ -583,12 +587,25 @@ class Record(NamedTuple):
     root_seq: int
     event_type: str
     event: Event | None
-    payload: bytes
-    payload_checksum: str
+    stored: bytes | None
+    stored_checksum: str | None
     occurred_at: int
     recorded_at: int
     schema_version: int = SCHEMA_VERSION
     from_seq: int | None = None
+
+    @property
+    def payload(self) -> bytes:
+        """The event's payload as JSON."""
+        if self.stored is not None:
+            return self.stored
+        assert self.event is not None, "only events of known types share a row"
+        return encode(self.event)
+
+    @property
+    def payload_checksum(self) -> str:
+        """The checksum of the payload, as hex digits."""
+        return self.stored_checksum or checksum_of(self.payload).hex()
 
     @property
     def first_seq(self) -> int:
@@ -600,6 +617,11 @@ def output_of(tool_call_id: str, tool_name: str, result: Json, kind: str) -> Too
     """The event of a call's one output."""
     is_error = kind not in ("result", "client", "answered")
     return ToolCallCompleted(tool_call_id, tool_name, result, digest(result), is_error, kind)
+
+
+def checksum_of(payload: bytes) -> bytes:
+    """What is kept to find a payload that has changed: half of its SHA-256."""
+    return hashlib.sha256(payload).digest()[:CHECKSUM_BYTES]
 
 
 def encode(event: Event) -> bytes:

@@ -17,5 +17,7 @@ class Limits:
     first_token_timeout_s: float | None = FIRST_TOKEN_TIMEOUT_S
     stop_grace_s: float = 5.0
     max_uncommitted: int = 64
+    progress_interval_s: float = 0.2
+    """How often a tool that streams tells of its progress at most: what no eye can follow only fills the journal."""
     max_depth: int = 4
     """How deep below its root a child run may be."""

@@ -27,6 +27,9 @@ from runtime.state_delta import PatchConflict, apply
 ARTIFACT = "agui-bridge.artifact"
 """The type of the activity that shows an artifact."""
 
+PROGRESS = "agui-bridge.progress"
+"""The type of the activity that shows how far a call is."""
+
 ELSEWHERE = "elsewhere"
 """The target of a call in a message that is not the model's: nobody here answers it."""
 
@@ -129,6 +132,12 @@ class Thread:
         return call is not None and call.target != ELSEWHERE
 
     @property
+    def has_streamed(self) -> bool:
+        """Whether calls, of children too, may have told of their progress, which a page may still show."""
+        own = any(call.streams for call in self.calls.values())
+        return own or any(below.has_streamed for below in self.below.values())
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing was ever said."""
         return not self.archive
@@ -154,6 +163,7 @@ class Thread:
         if isinstance(event, e.RunSuspended):
             for call in self.held_calls():
                 call.begun = False  # whatever it did, it will be called again from its top
+                self._end_progress(call.call_id)
 
     def _message_started(self, run_id: str, event: e.MessageStarted) -> None:
         self.turn = Turn(event.message_id, run_id)
@@ -214,8 +224,19 @@ class Thread:
     def _execution_started(self, run_id: str, event: e.ToolExecutionStarted) -> None:
         if (call := self.calls.get(event.tool_call_id)) is not None:
             call.begun = True
+            call.streams = call.streams or bool(event.streams)
+
+    def _call_progress(self, run_id: str, event: e.ToolCallProgress) -> None:
+        call = self.calls.get(event.tool_call_id)
+        if call is None or call.output is None:
+            self._show(progress_id(event.tool_call_id), PROGRESS, progress_content(event))
+
+    def _end_progress(self, call_id: str) -> None:
+        if self.turn is not None:
+            self.turn.activities.pop(progress_id(call_id), None)
 
     def _call_completed(self, run_id: str, event: e.ToolCallCompleted) -> None:
+        self._end_progress(event.tool_call_id)
         call = self.calls.get(event.tool_call_id)
         if call is not None and call.output is None:
             output = with_error(event.result, event.error)
@@ -385,6 +406,16 @@ class Thread:
         return len(self.entries)
 
 
+def progress_id(tool_call_id: str) -> str:
+    """Names the activity that shows how far a call is."""
+    return f"{tool_call_id}-progress"
+
+
+def progress_content(event: e.ToolCallProgress) -> JsonObject:
+    """What that activity says."""
+    return {"toolCallId": event.tool_call_id, "toolName": event.tool_name, "value": event.value}
+
+
 def artifact_content(event: e.ArtifactCreated) -> JsonObject:
     """What the activity that shows an artifact says of it."""
     return {
@@ -418,6 +449,7 @@ _HANDLERS: dict[type[e.Event], Callable[[Thread, str, Any], None]] = {
     e.ToolCallStarted: Thread._call_started,
     e.ToolCallCommitted: Thread._call_committed,
     e.ToolExecutionStarted: Thread._execution_started,
+    e.ToolCallProgress: Thread._call_progress,
     e.ToolCallCompleted: Thread._call_completed,
     e.ToolCallRecorded: Thread._call_recorded,
     e.InterruptRaised: Thread._interrupt_raised,

@@ -19,14 +19,16 @@ from runtime.artifacts import ArtifactShelf
 from runtime.budget import Budget
 from runtime.canonical import Json, clean
 from runtime.errors import InvalidInput, StoreError
-from runtime.events import ArtifactCreated, Event, ToolCallRecorded
+from runtime.events import ArtifactCreated, Event, ToolCallCommitted, ToolCallRecorded
 from runtime.interrupts import RESOLVED, Question, Suspended
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.scope import RunScope
+from runtime.tool_progress import ToolProgress
 from runtime.tools.toolbox import Declined, ReplayMismatch, ToolError
 
 R = TypeVar("R")
+S = TypeVar("S")
 
 UNAWAITED = (
     "The tool did not wait for an artifact or another agent: `await ctx.artifact(...)`, or in a synchronous tool "
@@ -37,12 +39,13 @@ UNAWAITED = (
 class ToolFacts:
     """The `Surroundings` of one call, from its start to `close`. Made on the run's event loop."""
 
-    def __init__(self, scope: RunScope, shelf: ArtifactShelf, tool_call_id: str, *, may_ask: bool = True) -> None:
+    def __init__(self, scope: RunScope, shelf: ArtifactShelf, call: ToolCallCommitted, *, may_ask: bool = True) -> None:
         self._scope = scope
         self._shelf = shelf
-        self._call_id = tool_call_id
+        self._call_id = call.tool_call_id
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._progress = ToolProgress(call, self._emit, scope.limits.progress_interval_s)
         self._may_ask = may_ask
         self._promised = 0
         self._delegated = 0
@@ -55,10 +58,11 @@ class ToolFacts:
 
     def emit(self, event: Event) -> None:
         """Write a fact; returns at once."""
-        if threading.get_ident() == self._thread:
-            self._emit(event)
-        else:
-            self._loop.call_soon_threadsafe(self._emit, event)
+        self._on_the_loop(self._emit, event)
+
+    def progress(self, value: Json) -> None:
+        """Show how far the call is; returns at once."""
+        self._on_the_loop(self._progress.note, value)
 
     def artifact(self, name: str, media_type: str, source: bytes | Path) -> Coroutine[Any, Any, Artifact]:
         """Store an artifact and tell of it."""
@@ -96,8 +100,15 @@ class ToolFacts:
     def close(self) -> str | None:
         """The call has ended: nothing more is taken. What the tool has done wrong here, for the model to read."""
         self._closed = True
+        self._progress.close()
         self._scope.children.call_ended(self._call_id)
         return self._mismatch or (UNAWAITED if self._promised else None)
+
+    def _on_the_loop(self, say: Callable[[S], None], said: S) -> None:
+        if threading.get_ident() == self._thread:
+            say(said)
+        else:
+            self._loop.call_soon_threadsafe(say, said)
 
     def _emit(self, event: Event) -> None:
         if not self._closed:

@@ -148,7 +148,9 @@ class ToolRunner:
 
     async def _run_together(self, batch: list[_Admitted]) -> None:
         started = [
-            e.ToolExecutionStarted(one.call.tool_call_id, one.call.tool_name, self._idempotency_key(one.call))
+            e.ToolExecutionStarted(
+                one.call.tool_call_id, one.call.tool_name, self._idempotency_key(one.call), one.tool.streams or None
+            )
             for one in batch
         ]
         self._scope.log.emit(started)
@@ -167,7 +169,7 @@ class ToolRunner:
     async def _execute(self, one: _Admitted) -> None:
         scope, call = self._scope, one.call
         before = copy.deepcopy(scope.thread.state) if one.tool.wants_context else None
-        facts_of_call = ToolFacts(scope, scope.shelf, call.tool_call_id, may_ask=not one.tool.parallel)
+        facts_of_call = ToolFacts(scope, scope.shelf, call, may_ask=not one.tool.parallel)
         context = self._context(call, copy.deepcopy(before), facts_of_call)
         try:
             output = await execute(one.tool, one.arguments, context, scope.threads)

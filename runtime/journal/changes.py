@@ -7,14 +7,11 @@ the port; below, the run's state machine.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-import orjson
-
-from runtime.errors import AppendConflict, FenceLost, NotFound, StoreError
+from runtime.errors import AppendConflict, FenceLost, NotFound
 from runtime.events import (
     EVENT_TYPES,
     ChildStarted,
@@ -27,7 +24,6 @@ from runtime.events import (
     RunInterrupted,
     RunStarted,
     RunSuspended,
-    decode,
     encode,
 )
 from runtime.journal import (
@@ -45,72 +41,16 @@ from runtime.journal import (
     Started,
 )
 from runtime.journal.aliases import NO_REQUEST, Alias
+from runtime.journal.drafts import Draft, Unstorable, count_of
 from runtime.journal.inbox import INTERRUPT, REJECT, Starting
 from runtime.journal.interrupts import StoredInterrupt
 from runtime.run import FAILED, INTERRUPTED, QUEUED, TERMINAL, RunRecord, status_after
-
-CHECKSUM_BYTES = 16
-"""How much of the payload's SHA-256 is kept."""
 
 REPEATABLE = frozenset({FAILED, INTERRUPTED})
 """How a run may have ended so that a repeatable request runs again."""
 
 
-class Unstorable(StoreError):
-    """The row cannot be stored as it is; the same row will never be."""
-
-    code = "unstorable"
-    retryable = False
-
-
 # --- appending ----------------------------------------------------------------------------------------------------
-
-
-class Draft(NamedTuple):
-    """An event as bytes, before it has a place."""
-
-    event: Event
-    payload: bytes
-    checksum: bytes
-
-
-def drafts_of(events: Sequence[Event]) -> list[Draft]:
-    """The events as bytes. Raises Unstorable for a payload that is not JSON (lone surrogates, huge integers)."""
-    drafts: list[Draft] = []
-    for event in events:
-        try:
-            payload = encode(event)
-        except orjson.JSONEncodeError as error:
-            raise Unstorable(f"{event.event_type} cannot be stored as JSON: {error}.") from error
-        drafts.append(Draft(event, payload, hashlib.sha256(payload).digest()[:CHECKSUM_BYTES]))
-    return drafts
-
-
-def records_of(
-    run_id: str,
-    after: int,
-    drafts: Sequence[Draft],
-    occurred_at: int,
-    recorded_at: int,
-    root_after: int | None = None,
-) -> list[Record]:
-    """The drafts with their places behind `after`, and in their tree behind `root_after` (None: a run without children,
-    whose own order is that of its tree)."""
-    ahead = 0 if root_after is None else root_after - after
-    return [
-        Record(
-            run_id,
-            seq,
-            seq + ahead,
-            draft.event.event_type,
-            draft.event,
-            draft.payload,
-            draft.checksum.hex(),
-            occurred_at,
-            recorded_at,
-        )
-        for seq, draft in enumerate(drafts, after + 1)
-    ]
 
 
 def is_repeat(run: RunRecord, last_seq: int, fence: int, expected_seq: int, count: int) -> bool:
@@ -129,10 +69,15 @@ def is_repeat(run: RunRecord, last_seq: int, fence: int, expected_seq: int, coun
     return False
 
 
+def are_same(stored: Sequence[Record], drafts: Sequence[Draft]) -> bool:
+    """Whether the stored records are exactly these drafts."""
+    there = [(record.event_type, record.payload) for record in stored]
+    return there == [(event.event_type, encode(event)) for draft in drafts for event in draft.events]
+
+
 def confirm_repeat(run: RunRecord, stored: Sequence[Record], drafts: Sequence[Draft]) -> None:
     """Return if the stored records are exactly these drafts. Raises FenceLost if the run is over, AppendConflict."""
-    there = [(record.event_type, record.payload_checksum) for record in stored]
-    if there == [(draft.event.event_type, draft.checksum.hex()) for draft in drafts]:
+    if are_same(stored, drafts):
         return
     if run.is_over:
         raise FenceLost(f"Run {run.run_id} is over ({run.status}).")
@@ -315,7 +260,7 @@ def admitted(
         waits = replace(opening.run, attempt=answer.attempt, base=0, executor_instance_id=None)
         return replace(waits, when_busy=opening.when_busy), ()
     asked = leased(replace(opening.run, attempt=answer), opening.lease_s, now)
-    return advance(asked, len(drafts), drafts, opening.occurred_at), drafts
+    return advance(asked, count_of(drafts), drafts, opening.occurred_at), drafts
 
 
 def begun_of(run: RunRecord, answer: int | Wait, records: list[Record]) -> Started | Queued:
@@ -340,7 +285,7 @@ def started(run: RunRecord, starting: Starting, drafts: Sequence[Draft], now: in
     executor, checksum = starting.executor_instance_id, starting.agent_snapshot_checksum
     placed = replace(run, base=starting.base, fence=run.fence + 1, executor_instance_id=executor)
     asked = leased(replace(placed, agent_snapshot_checksum=checksum), starting.lease_s, now)
-    return advance(asked, len(drafts), drafts, starting.occurred_at)
+    return advance(asked, count_of(drafts), drafts, starting.occurred_at)
 
 
 def answered_before(alias: Alias, same: RunRecord | None, followed: Mapping[str, RunRecord]) -> RunRecord | None:
@@ -351,14 +296,3 @@ def answered_before(alias: Alias, same: RunRecord | None, followed: Mapping[str,
     if alias.input_digest == NO_REQUEST:
         return None
     return same or followed.get(alias.input_digest)
-
-
-# --- reading ------------------------------------------------------------------------------------------------------
-
-
-def decoded(run_id: str, seq: int, event_type: str, payload: bytes) -> Event | None:
-    """The event of a stored payload, None for an unknown type. Raises StoreError if the payload cannot be read."""
-    try:
-        return decode(event_type, payload)
-    except (TypeError, orjson.JSONDecodeError) as error:
-        raise StoreError(f"Event {seq} of run {run_id} cannot be read.", code="store_corrupt") from error

@@ -7,25 +7,17 @@ progress the last says all. A place within such a stretch is no place any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from runtime.errors import EventsExpired
 from runtime.events import Event, MessageDelta, ReasoningDelta, Record, ToolCallDelta, ToolCallProgress
-from runtime.journal.changes import Draft, drafts_of
-
-_PART: Final[dict[type[Any], Callable[[Any], tuple[str, ...]]]] = {
-    MessageDelta: lambda delta: ("message", delta.message_id, delta.part_id, str(delta.content_index)),
-    ReasoningDelta: lambda delta: ("reasoning", delta.message_id, delta.part_id, str(delta.content_index)),
-    ToolCallDelta: lambda delta: ("call", delta.tool_call_id),
-    ToolCallProgress: lambda progress: ("progress", progress.tool_call_id),
-}
-"""What makes two deltas pieces of the same text, or stages of the same progress."""
+from runtime.journal.drafts import PART, Draft, drafts_of
 
 
 class Stretch(NamedTuple):
-    """The deltas `from_seq` to `seq` as one event, and how many rows it saves."""
+    """The deltas `from_seq` to `seq` as one event, and how many events it saves."""
 
     from_seq: int
     seq: int
@@ -54,8 +46,10 @@ def compacted(records: Sequence[Record]) -> list[Record]:
 
 
 def _as_one(record: Record, stretch: Stretch) -> Record:
-    event, payload, checksum = stretch.draft
-    return record._replace(event=event, payload=payload, payload_checksum=checksum.hex(), from_seq=stretch.from_seq)
+    draft = stretch.draft
+    return record._replace(
+        event=draft.event, stored=draft.payload, stored_checksum=draft.checksum.hex(), from_seq=stretch.from_seq
+    )
 
 
 def _groups(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -74,7 +68,7 @@ def _groups(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _part_of(event: Event | None) -> tuple[str, ...] | None:
-    key = _PART.get(type(event))
+    key = PART.get(type(event))
     return None if key is None else key(event)
 
 

@@ -16,23 +16,19 @@ from runtime.errors import FenceLost, StoreError
 from runtime.events import DELTAS, Event, Record
 from runtime.journal import Begun, Opening, Session
 from runtime.journal.changes import (
-    Draft,
     Standing,
-    Unstorable,
     Wait,
     admitted,
     advance,
     attempt_or_refusal,
     begun_of,
     confirm_repeat,
-    decoded,
-    drafts_of,
     is_repeat,
     lease_ran_out,
     leased,
     opens_tree,
-    records_of,
 )
+from runtime.journal.drafts import Draft, Unstorable, count_of, decoded, drafts_of, records_of
 from runtime.journal.leases import Lease
 from runtime.journal.memory_aliases import MemoryAliases
 from runtime.journal.memory_artifacts import MemoryArtifacts
@@ -94,8 +90,8 @@ class MemoryJournal(
         run = self._runs.get(run_id)
         if run is None:
             raise FenceLost(f"There is no run {run_id}.")
-        end = expected_seq + len(drafts)
-        if is_repeat(run, run.last_seq, fence, expected_seq, len(drafts)):
+        end = expected_seq + len(events)
+        if is_repeat(run, run.last_seq, fence, expected_seq, len(events)):
             stored = [record for record in self._records[run_id] if expected_seq < record.seq <= end]
             confirm_repeat(run, stored, drafts)
             return [_as_read(record) for record in stored]
@@ -257,8 +253,9 @@ class MemoryJournal(
         )
 
     def _commit(self, run: RunRecord, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
-        root_after = self._grow(run, len(drafts), opens=opens_tree(run, drafts))
-        before = run.last_seq - len(drafts)
+        count = count_of(drafts)
+        root_after = self._grow(run, count, opens=opens_tree(run, drafts))
+        before = run.last_seq - count
         records = records_of(run.run_id, before, drafts, occurred_at, self._clock(), root_after)
         self._records[run.run_id] += records
         self._runs[run.run_id] = run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from runtime.journal.artifacts import Artifact
-from runtime.journal.changes import Unstorable
+from runtime.journal.drafts import Unstorable
 from runtime.run import RunRecord
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from runtime.journal import KeyedRun, Session
 from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
-from runtime.journal.changes import Unstorable
+from runtime.journal.drafts import Unstorable
 from runtime.run import RunRecord
 
 

@@ -8,16 +8,8 @@ from collections.abc import Sequence
 from runtime.errors import AppendConflict, FenceLost
 from runtime.events import Record
 from runtime.journal import Started
-from runtime.journal.changes import (
-    Draft,
-    Standing,
-    advance,
-    drafts_of,
-    is_repeat,
-    may_start,
-    place_in_line,
-    started,
-)
+from runtime.journal.changes import Standing, advance, is_repeat, may_start, place_in_line, started
+from runtime.journal.drafts import Draft, drafts_of
 from runtime.journal.inbox import Part, Starting
 from runtime.run import QUEUED, RunRecord
 
@@ -83,12 +75,12 @@ class MemoryInbox(ABC):
         for part in parts:
             run, drafts = self._runs.get(part.run_id), drafts_of(part.events)
             try:
-                if run is None or is_repeat(run, run.last_seq, part.fence, part.expected_seq, len(drafts)):
+                if run is None or is_repeat(run, run.last_seq, part.fence, part.expected_seq, len(part.events)):
                     return None
             except (FenceLost, AppendConflict):
                 return None
             self._require_unasked(drafts)
-            steps.append((advance(run, part.expected_seq + len(drafts), drafts, occurred_at), drafts))
+            steps.append((advance(run, part.expected_seq + len(part.events), drafts, occurred_at), drafts))
         return [self._commit(run, drafts, occurred_at) for run, drafts in steps]
 
     def _standing_of(self, thread_id: str) -> Standing:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from runtime.events import InterruptAnswered, InterruptRaised
 from runtime.journal import Opening
 from runtime.journal.catalogue import Place
-from runtime.journal.changes import Asked, Draft, Unstorable
+from runtime.journal.changes import Asked
+from runtime.journal.drafts import Draft, Unstorable
 from runtime.journal.interrupts import StoredInterrupt, closed_in, raised_in, raised_of
 from runtime.journal.memory_catalogue import page_of
 from runtime.run import RunRecord

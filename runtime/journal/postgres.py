@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from runtime.errors import StoreError
 from runtime.events import Event, Record
 from runtime.journal import Begun, Opening, Queued, Session, Started
-from runtime.journal.changes import drafts_of
+from runtime.journal.drafts import drafts_of
 from runtime.journal.leases import Lease
 from runtime.journal.postgres_aliases import PostgresAliases
 from runtime.journal.postgres_artifacts import PostgresArtifacts
@@ -116,7 +116,7 @@ class PostgresStore(
     async def begin_run(self, opening: Opening) -> Begun:
         """See the port."""
         store = self._opened()
-        beginning = Beginning(store.pool, opening, drafts_of(opening.events))
+        beginning = Beginning(store.pool, opening, drafts_of(opening.events, packed=False))
         begun = await self._finish(patiently(beginning.attempt))
         if isinstance(begun, Started | Queued):
             store.writer.keep(AtHand(begun.run, begun.run.last_seq, begun.run.parent_run_id is not None))

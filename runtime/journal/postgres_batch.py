@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from runtime.errors import AguiBridgeError, FenceLost
 from runtime.events import SCHEMA_VERSION, Record
-from runtime.journal.changes import Draft, advance, is_repeat, moves, opens_tree, records_of
+from runtime.journal.changes import advance, is_repeat, moves, opens_tree
+from runtime.journal.drafts import Draft, count_of, placed, records_of
 from runtime.journal.interrupts import Closed, Raised, closed_in, raised_in
 from runtime.journal.postgres_rows import stored_json
 from runtime.run import RunRecord
@@ -34,7 +35,7 @@ class Append:
     @property
     def size(self) -> int:
         """How many events it has."""
-        return len(self.drafts)
+        return count_of(self.drafts)
 
     @property
     def settled(self) -> bool:
@@ -107,11 +108,11 @@ def _add(plan: Plan, append: Append, known: AtHand | None) -> None:
 def values_of(steps: Sequence[RunStep]) -> list[Any]:
     """What both statements are given; `place` is the index of a step."""
     after = [step.after.run for step in steps]
-    placed = [
-        (place, seq, append.occurred_at, draft)
+    rows = [
+        (place, row, append.occurred_at)
         for place, step in enumerate(steps)
         for append in step.appends
-        for seq, draft in enumerate(append.drafts, append.expected_seq + 1)
+        for row in placed(append.drafts, append.expected_seq)
     ]
     return [
         list(range(len(steps))),
@@ -127,12 +128,13 @@ def values_of(steps: Sequence[RunStep]) -> list[Any]:
         [stored_json("error", run.error) for run in after],
         [stored_json("usage", run.usage) for run in after],
         SCHEMA_VERSION,
-        [place for place, _, _, _ in placed],
-        [seq for _, seq, _, _ in placed],
-        [draft.event.event_type for _, _, _, draft in placed],
-        [occurred_at for _, _, occurred_at, _ in placed],
-        [draft.payload for _, _, _, draft in placed],
-        [draft.checksum for _, _, _, draft in placed],
+        [place for place, _, _ in rows],
+        [row.seq for _, row, _ in rows],
+        [row.draft.event.event_type for _, row, _ in rows],
+        [occurred_at for _, _, occurred_at in rows],
+        [row.draft.payload for _, row, _ in rows],
+        [row.draft.checksum for _, row, _ in rows],
+        [row.from_seq for _, row, _ in rows],
     ]
 
 

@@ -15,20 +15,12 @@ import asyncpg
 
 from runtime.events import SCHEMA_VERSION, Event
 from runtime.journal import Begun, KeyedRun, Opening, Queued, Started
-from runtime.journal.changes import (
-    Draft,
-    Standing,
-    Unstorable,
-    Wait,
-    admitted,
-    attempt_or_refusal,
-    begun_of,
-    records_of,
-)
+from runtime.journal.changes import Standing, Wait, admitted, attempt_or_refusal, begun_of
+from runtime.journal.drafts import Draft, Unstorable, records_of
 from runtime.journal.interrupts import closed_in, raised_in
 from runtime.journal.postgres_connection import Connection, Pool, Unsettled, constraint_of, fetch
 from runtime.journal.postgres_interrupts import asked_interrupts, keep_interrupts
-from runtime.journal.postgres_rows import records_in, run_of, session_of, stored_json
+from runtime.journal.postgres_rows import run_of, session_of, stored_json, stored_records
 from runtime.journal.queries import load
 from runtime.run import QUEUED, RunRecord
 
@@ -128,7 +120,7 @@ class Beginning:
             return Queued(found, found)
         values = [run.run_id, 0, len(self._drafts)]
         events = await fetch(connection, self._pool.pooler, _SQL["events_of_run"], values)
-        return Started(found, records_in(run.run_id, events))
+        return Started(found, stored_records(run.run_id, events))
 
     def _values(self, run: RunRecord, drafts: Sequence[Draft]) -> list[Any]:
         opening = self._opening

@@ -19,7 +19,7 @@ from asyncpg import exceptions as pg
 from asyncpg.pool import PoolConnectionProxy
 
 from runtime.errors import AguiBridgeError, ConfigurationError, StoreError
-from runtime.journal.changes import Unstorable
+from runtime.journal.drafts import Unstorable
 
 R = TypeVar("R")
 

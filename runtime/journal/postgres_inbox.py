@@ -15,14 +15,15 @@ import asyncpg
 
 from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal import Started
-from runtime.journal.changes import Draft, Standing, drafts_of, may_start, records_of, started
+from runtime.journal.changes import Standing, are_same, may_start, started
+from runtime.journal.drafts import Draft, drafts_of, records_of
 from runtime.journal.inbox import Part, Starting
 from runtime.journal.interrupts import closed_in, raised_in
 from runtime.journal.postgres_batch import Append, AtHand, RunStep, plan_of, settle
 from runtime.journal.postgres_begin import put_contents
 from runtime.journal.postgres_connection import Connection, Pool, Unsettled, constraint_of, patiently, transaction
 from runtime.journal.postgres_interrupts import append_steps, keep_interrupts
-from runtime.journal.postgres_rows import records_in, run_of
+from runtime.journal.postgres_rows import run_of, stored_records
 from runtime.journal.queries import load
 from runtime.run import QUEUED, RunRecord
 
@@ -51,7 +52,7 @@ class PostgresInbox(ABC):
 
     async def start_queued(self, starting: Starting) -> Started | None:
         """See the port."""
-        drafts = drafts_of(starting.events)
+        drafts = drafts_of(starting.events, packed=False)
         begun = await patiently(lambda: self._start(starting, drafts))
         if begun is not None:
             self._keep(AtHand(begun.run, begun.run.last_seq, begun.run.parent_run_id is not None))
@@ -78,7 +79,7 @@ class PostgresInbox(ABC):
             run = await _run(connection, starting.run_id)
             if run is not None and _was_begun(run, starting):  # by this very call, whose answer was lost
                 events = await connection.fetch(_SQL["events_of_run"], run.run_id, 0, len(drafts))
-                return Started(run, records_in(run.run_id, events))
+                return Started(run, stored_records(run.run_id, events))
             if run is None or not may_start(run, starting, await _standing_of(connection, run.thread_id)):
                 return None
             begun = started(run, starting, drafts, 0)
@@ -137,9 +138,8 @@ async def _written_before(connection: Connection, repeats: Sequence[tuple[Append
     steps: list[RunStep] = []
     for append, run in repeats:
         events = await connection.fetch(_SQL["events_of_run"], append.run_id, append.expected_seq, append.size)
-        append.records = records_in(append.run_id, events)
-        there = [record.payload_checksum for record in append.records]
-        if there != [draft.checksum.hex() for draft in append.drafts]:
+        append.records = stored_records(append.run_id, events, append.expected_seq, append.size)
+        if not are_same(append.records, append.drafts):
             return None
         steps.append(RunStep(append.expected_seq, AtHand(run, run.last_seq), appends=[append]))
     return steps

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runtime.events import Record
 from runtime.journal import Session
 from runtime.journal.postgres_connection import Pool, Row, patiently, transaction
-from runtime.journal.postgres_rows import records_in, run_of, session_of
+from runtime.journal.postgres_rows import run_of, session_of, stored_records
 from runtime.journal.queries import load
 from runtime.journal.wakes import End
 from runtime.run import RunRecord
@@ -50,7 +50,8 @@ class PostgresReader:
 
     async def events(self, run_id: str, after: int, limit: int) -> list[Record]:
         """A page of a run's records."""
-        return records_in(run_id, await self._pool.fetch(_SQL["events_of_run"], run_id, after, limit))
+        rows = await self._pool.fetch(_SQL["events_of_run"], run_id, after, limit)
+        return stored_records(run_id, rows, after, limit)
 
     async def thread(self, thread_id: str, after: int, up_to: int | None) -> list[tuple[RunRecord, list[Record]]]:
         """The port's `read_thread`, as of one moment."""
@@ -83,4 +84,6 @@ class PostgresReader:
         found: defaultdict[str, list[Row]] = defaultdict(list)
         for event in events:
             found[event["run_id"]].append(event)
-        return [(run, records_in(run.run_id, found[run.run_id])) for run in runs]
+        return [
+            (run, stored_records(run.run_id, found[run.run_id], after - run.base, up_to=end - run.base)) for run in runs
+        ]

@@ -20,7 +20,7 @@ from runtime.journal.catalogue import Owner
 from runtime.journal.compaction import stretches_of
 from runtime.journal.postgres_begin import CONTENTS_LOCK
 from runtime.journal.postgres_connection import Connection, Pool, patiently, transaction
-from runtime.journal.postgres_rows import records_in, session_of
+from runtime.journal.postgres_rows import session_of, stored_records
 from runtime.journal.postgres_schema import PARTITION_LOCK, Partition, partition_of
 from runtime.journal.queries import load
 from runtime.journal.retention import NOTHING, SWEEP_RUNS, Removed
@@ -90,7 +90,7 @@ class PostgresRetention(ABC):
             if not rows:
                 return 0
             place = (rows[0]["run_no"], rows[0]["began_at"], rows[0]["recorded_at"])
-            stretches = stretches_of(records_in(run_id, await connection.fetch(_SQL["deltas_of_run"], *place)))
+            stretches = stretches_of(stored_records(run_id, await connection.fetch(_SQL["deltas_of_run"], *place)))
             if stretches:
                 await connection.fetch(
                     _SQL["compact_events"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ import orjson
 from runtime.errors import StoreError
 from runtime.events import Record
 from runtime.journal import Session
-from runtime.journal.changes import Unstorable, decoded
+from runtime.journal.drafts import StoredRow, Unstorable, records_in
 from runtime.journal.interrupts import StoredInterrupt, raised_of
 from runtime.run import RunRecord
 
@@ -58,24 +58,30 @@ def interrupt_of(row: Columns) -> StoredInterrupt:
     return StoredInterrupt(**members)
 
 
-def records_in(run_id: str, rows: Iterable[Columns]) -> list[Record]:
-    """The records of one run. Raises StoreError for a payload that cannot be read."""
-    return [
-        Record(
-            run_id,
-            seq := row["seq"],
+def stored_rows(rows: Iterable[Columns]) -> Iterator[StoredRow]:
+    """The rows of events."""
+    return (
+        StoredRow(
+            row["seq"],
             row["root_seq"],
-            event_type := row["event_type"],
-            decoded(run_id, seq, event_type, payload := row["payload"]),
-            payload,
-            row["payload_checksum"].hex(),
+            row["event_type"],
+            row["payload"],
+            row["payload_checksum"],
             row["occurred_at"],
             row["recorded_at"],
             row["schema_version"],
             row["from_seq"],
         )
         for row in rows
-    ]
+    )
+
+
+def stored_records(
+    run_id: str, rows: Iterable[Columns], after: int = 0, limit: int | None = None, up_to: int | None = None
+) -> list[Record]:
+    """The records of one run from the rows of its events, as `records_in` gives them. Raises StoreError for a payload
+    that cannot be read."""
+    return records_in(run_id, stored_rows(rows), after, limit, up_to)
 
 
 def _json_of(members: dict[str, Any], name: str) -> Any:

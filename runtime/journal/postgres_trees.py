@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from runtime.events import Record
 from runtime.journal.postgres_connection import Pool
-from runtime.journal.postgres_rows import records_in
+from runtime.journal.postgres_rows import stored_records
 from runtime.journal.queries import load
 
 _SQL = load("postgres")
@@ -24,7 +24,10 @@ class PostgresTrees(ABC):
     async def read_tree(self, places: Mapping[str, int], limit: int) -> list[Record]:
         """See the port."""
         rows = await self._pool.fetch(_SQL["events_of_tree"], list(places), list(places.values()), limit)
-        return [record for row in rows for record in records_in(row["run_id"], [row])]
+        records: list[Record] = []
+        for row in rows:
+            records += stored_records(row["run_id"], [row], places[row["run_id"]])
+        return records[:limit]
 
     async def tree_end(self, root_run_id: str) -> int:
         """See the port."""

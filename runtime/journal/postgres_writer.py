@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 from runtime.errors import AguiBridgeError, StoreError
 from runtime.events import Record
-from runtime.journal.changes import Unstorable, confirm_repeat
+from runtime.journal.changes import confirm_repeat
+from runtime.journal.drafts import Unstorable
 from runtime.journal.postgres_batch import Append, AtHand, Plan, RunStep, interrupts_of, plan_of, settle, statement_of
 from runtime.journal.postgres_connection import PATIENCE_S, Link, Row, patiently
 from runtime.journal.postgres_interrupts import append_steps
-from runtime.journal.postgres_rows import records_in, run_of
+from runtime.journal.postgres_rows import run_of, stored_records
 from runtime.journal.queries import load
 
 GROUP_LIMIT = 512
@@ -170,7 +171,7 @@ class PostgresWriter:
             if append.run_id in plan.steps and append.run_id not in done:
                 continue
             rows = await self._link.fetch(_SQL["events_of_run"], append.run_id, append.expected_seq, append.size)
-            stored = records_in(append.run_id, rows)
+            stored = stored_records(append.run_id, rows, append.expected_seq, append.size)
             try:
                 confirm_repeat(run, stored, append.drafts)
                 append.records = stored

@@ -19,7 +19,8 @@ from typing import TypeVar
 from runtime.errors import ConfigurationError, StoreError
 from runtime.events import Event, Record
 from runtime.journal import Begun, Opening, Session, Started
-from runtime.journal.changes import drafts_of, lease_ran_out
+from runtime.journal.changes import lease_ran_out
+from runtime.journal.drafts import drafts_of
 from runtime.journal.group import CommitThread
 from runtime.journal.inbox import Part, Starting
 from runtime.journal.leases import Lease
@@ -89,7 +90,7 @@ class SqliteJournal(
 
     async def begin_run(self, opening: Opening) -> Begun:
         """See the port."""
-        drafts = drafts_of(opening.events)
+        drafts = drafts_of(opening.events, packed=False)
         store = self._opened()
         return await store.thread.submit(partial(store.writer.begin_run, opening, drafts), len(drafts))
 
@@ -135,7 +136,7 @@ class SqliteJournal(
 
     async def start_queued(self, starting: Starting) -> Started | None:
         """See the port."""
-        drafts = drafts_of(starting.events)
+        drafts = drafts_of(starting.events, packed=False)
         store = self._opened()
         return await store.thread.submit(partial(store.writer.start_queued, starting, drafts), len(drafts))
 

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from runtime.errors import AguiBridgeError, ConfigurationError, StoreError
-from runtime.journal.changes import Unstorable
+from runtime.journal.drafts import Unstorable
 
 SYNCHRONOUS = ("full", "normal")
 """`full`: a commit is on the disk when it returns. `normal`: a power cut may lose the last commits."""

@@ -92,7 +92,8 @@ class SqliteReader:
         """A page of a run's records."""
 
         def ask(connection: sqlite3.Connection) -> list[Record]:
-            return stored_records(run_id, connection.execute(_SQL["events_of_run"], (run_id, after, limit)))
+            rows = connection.execute(_SQL["events_of_run"], (run_id, after, limit))
+            return stored_records(run_id, rows, after, limit)
 
         return await self._ask(ask)
 
@@ -141,4 +142,5 @@ class SqliteReader:
 
 def _facts(connection: sqlite3.Connection, run: RunRecord, after: int, up_to: int) -> list[Record]:
     query = "facts_of_run" if run.is_over else "all_of_run"
-    return stored_records(run.run_id, connection.execute(_SQL[query], (run.run_id, after, up_to)))
+    rows = connection.execute(_SQL[query], (run.run_id, after, up_to))
+    return stored_records(run.run_id, rows, after, up_to=up_to)

@@ -11,7 +11,7 @@ import orjson
 from runtime.errors import StoreError
 from runtime.events import Record
 from runtime.journal import Session
-from runtime.journal.changes import Unstorable, decoded
+from runtime.journal.drafts import StoredRow, Unstorable, records_in
 from runtime.journal.interrupts import StoredInterrupt, raised_of
 from runtime.run import RunRecord
 
@@ -61,32 +61,10 @@ def interrupt_of(row: sqlite3.Row) -> StoredInterrupt:
     return StoredInterrupt(**members)
 
 
-def stored_records(run_id: str, cursor: sqlite3.Cursor) -> list[Record]:
-    """The records of one run from `events_of_run`. Raises StoreError for a payload that cannot be read."""
+def stored_records(
+    run_id: str, cursor: sqlite3.Cursor, after: int = 0, limit: int | None = None, up_to: int | None = None
+) -> list[Record]:
+    """The records of one run from the rows of its events, as `records_in` gives them. Raises StoreError for a payload
+    that cannot be read."""
     rows = cursor.fetchall()  # first: a cursor that an error leaves half read would hold its connection in the past
-    return [
-        Record(
-            run_id,
-            seq,
-            root_seq,
-            event_type,
-            decoded(run_id, seq, event_type, payload),
-            payload,
-            checksum.hex(),
-            occurred_at,
-            recorded_at,
-            schema_version,
-            from_seq,
-        )
-        for (
-            seq,
-            root_seq,
-            event_type,
-            payload,
-            checksum,
-            occurred_at,
-            recorded_at,
-            schema_version,
-            from_seq,
-        ) in rows
-    ]
+    return records_in(run_id, (StoredRow(*row) for row in rows), after, limit, up_to)

@@ -39,7 +39,7 @@ def _read_tree(places: Mapping[str, int], limit: int, connection: sqlite3.Connec
     connection.execute("BEGIN")
     try:
         pages = [
-            stored_records(run_id, connection.execute(_SQL["events_of_run"], (run_id, after, limit)))
+            stored_records(run_id, connection.execute(_SQL["events_of_run"], (run_id, after, limit)), after, limit)
             for run_id, after in places.items()
         ]
     finally:

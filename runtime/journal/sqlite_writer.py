@@ -20,7 +20,6 @@ from runtime.events import SCHEMA_VERSION, Record
 from runtime.journal import Begun, Opening, Started
 from runtime.journal.catalogue import Owner
 from runtime.journal.changes import (
-    Draft,
     Standing,
     Wait,
     admitted,
@@ -33,9 +32,9 @@ from runtime.journal.changes import (
     may_start,
     moves,
     opens_tree,
-    records_of,
     started,
 )
+from runtime.journal.drafts import Draft, count_of, placed, records_of
 from runtime.journal.group import Job
 from runtime.journal.inbox import Part, Starting
 from runtime.journal.leases import Lease
@@ -156,7 +155,7 @@ class SqliteWriter:
         for part, drafts in parts:  # all are looked at before anything is written
             held = self._find(part.run_id)
             try:
-                if held is None or is_repeat(held.run, held.last_seq, part.fence, part.expected_seq, len(drafts)):
+                if held is None or is_repeat(held.run, held.last_seq, part.fence, part.expected_seq, count_of(drafts)):
                     return None
             except (AppendConflict, FenceLost):
                 return None
@@ -169,7 +168,7 @@ class SqliteWriter:
         held = self._find(run_id)
         if held is None:
             raise FenceLost(f"There is no run {run_id}.")
-        count = len(drafts)
+        count = count_of(drafts)
         if is_repeat(held.run, held.last_seq, fence, expected_seq, count):
             stored = self._stored(run_id, expected_seq, count)
             confirm_repeat(held.run, stored, drafts)
@@ -245,29 +244,32 @@ class SqliteWriter:
 
     def _add_events(self, held: _Held, after: int, drafts: Sequence[Draft], occurred_at: int) -> list[Record]:
         tree = held.tree
-        records = records_of(held.run.run_id, after, drafts, occurred_at, self._now, None if tree is None else tree.seq)
+        root_after = None if tree is None else tree.seq
+        records = records_of(held.run.run_id, after, drafts, occurred_at, self._now, root_after)
         if tree is not None:
-            tree.seq += len(drafts)
+            tree.seq += len(records)
             self._grown.add(tree)
         elif opens_tree(held.run, drafts):
             held.tree = self._trees[held.run.run_id] = _Tree(held.run_no, held.last_seq)
             self._grown.add(held.tree)
         self._interrupts.gather(held.run, [draft.event for draft in drafts], occurred_at)
         run_no, tenant_id = held.run_no, held.run.tenant_id
+        ahead = 0 if root_after is None else root_after - after
         self._rows += [
             (
                 run_no,
-                record.seq,
-                record.root_seq,
-                record.event_type,
+                seq,
+                seq + ahead,
+                draft.event.event_type,
                 occurred_at,
                 self._now,
-                record.payload,
+                draft.payload,
                 draft.checksum,
                 SCHEMA_VERSION,
                 tenant_id,
+                from_seq,
             )
-            for record, draft in zip(records, drafts, strict=True)
+            for seq, from_seq, draft in placed(drafts, after)
         ]
         return records
 
@@ -330,7 +332,8 @@ class SqliteWriter:
 
     def _stored(self, run_id: str, after: int, count: int) -> list[Record]:
         self._flush()
-        return stored_records(run_id, self._connection.execute(_SQL["events_of_run"], (run_id, after, count)))
+        rows = self._connection.execute(_SQL["events_of_run"], (run_id, after, count))
+        return stored_records(run_id, rows, after, count)
 
     def _standing(self, opening: Opening) -> Standing:
         run, new, key, connection = opening.run, opening.session, opening.idempotency, self._connection

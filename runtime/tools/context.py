@@ -44,6 +44,10 @@ class Surroundings(Protocol):
         """Write a fact; returns at once, from any thread."""
         ...
 
+    def progress(self, value: Json) -> None:
+        """Show how far the call is; returns at once, from any thread."""
+        ...
+
     def artifact(self, name: str, media_type: str, source: bytes | Path) -> Coroutine[Any, Any, Artifact]:
         """Store an artifact and tell of it."""
         ...
@@ -123,6 +127,11 @@ class ToolContext:
     def request_stop(self) -> None:
         """For whoever executes the call: make `cancelled` true for this call alone."""
         self._stop_requested = True
+
+    def tell_progress(self, value: object) -> None:
+        """For whoever executes the call: its function has yielded this, which is as it is now."""
+        if self._surroundings is not None:
+            self._surroundings.progress(clean(value))
 
     # --- beside the result ----------------------------------------------------------------------------------------
 

@@ -3,6 +3,9 @@
 A tool is foreign code: its exceptions are translated here, once, into something that the model can read. Nothing that
 it does ends the run, and nothing but the run's own cancellation leaves `execute` as an exception. It knows nothing of
 the journal, of state changes or of whether the call was allowed.
+
+A generator is read to its end. Whatever it yields is told as progress, because nobody knows yet whether more follows;
+what came last is the output.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import asyncio
 import inspect
 import logging
 import traceback
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Generator
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard, cast
@@ -78,24 +82,58 @@ async def execute(
 async def _start(tool: Tool, arguments: dict[str, object], context: ToolContext, threads: ThreadLimiter) -> Job:
     keywords = tool.keywords(arguments, context)
     if tool.is_async:
-        return asyncio.create_task(_call_async(tool, keywords), name=f"tool {tool.name}")
-    return await threads.start(partial(_call_sync, tool, keywords), f"tool {tool.name}")
+        return asyncio.create_task(_call_async(tool, keywords, context), name=f"tool {tool.name}")
+    return await threads.start(partial(_call_sync, tool, keywords, context), f"tool {tool.name}")
 
 
-async def _call_async(tool: Tool, keywords: dict[str, object]) -> Content:
+async def _call_async(tool: Tool, keywords: dict[str, object], context: ToolContext) -> Content:
     try:
+        if tool.streams:
+            return as_content(await _last_of(cast("AsyncGenerator[object]", tool.function(**keywords)), context))
         return as_content(await cast("Awaitable[object]", tool.function(**keywords)))
     except SystemExit as error:
         # A task would pass it on to the event loop and end the server.
         raise RuntimeError("the tool tried to end the process") from error
 
 
-def _call_sync(tool: Tool, keywords: dict[str, object]) -> Content:
+async def _last_of(yielded: AsyncGenerator[object], context: ToolContext) -> object:
+    last: object = None
+    async with aclosing(yielded):
+        async for last in yielded:
+            _tell(last, context)
+    return last
+
+
+def _call_sync(tool: Tool, keywords: dict[str, object], context: ToolContext) -> Content:
+    if tool.streams:
+        return as_content(_last_of_sync(cast("Generator[object, None, object]", tool.function(**keywords)), context))
     value = tool.function(**keywords)
     if inspect.iscoroutine(value):
         value.close()
         raise TypeError("the tool returned a coroutine; its function must be declared with `async def`")
     return as_content(value)
+
+
+def _last_of_sync(yielded: Generator[object, None, object], context: ToolContext) -> object:
+    last: object = None
+    with closing(_returning_nothing(yielded)) as values:
+        for last in values:
+            _tell(last, context)
+    return last
+
+
+def _returning_nothing(yielded: Generator[object, None, object]) -> Generator[object]:
+    returned = yield from yielded
+    if returned is not None:
+        raise TypeError("the tool yields and returns a value; its output is what it yields last")
+
+
+def _tell(value: object, context: ToolContext) -> None:
+    """A generator that nobody waits for any more goes no further, be it that it swallowed its cancellation: it is
+    closed where it yielded, and what it has shown is no output."""
+    if context.cancelled:
+        raise ToolError("The call was stopped.")
+    context.tell_progress(value)
 
 
 async def _stop(job: Job, context: ToolContext, threads: ThreadLimiter, grace_s: float) -> None:

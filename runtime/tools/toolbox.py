@@ -76,6 +76,8 @@ class Tool:
     """Whether somebody outside has to say first that a call may run."""
     approvers: ApproverPolicy | None = None
     """Who may say so, and answer what the tool asks; without, whoever may use the session."""
+    streams: bool = False
+    """Whether the function is a generator: what it yields last is the output, and what it yields before is progress."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -130,7 +132,7 @@ def tool(
     approval: bool | ApprovalPolicy = False,
     approvers: ApproverPolicy | None = None,
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool of a function, sync or async: `@tool` or `@tool(name=…, …)`.
+    """Make a tool of a function, sync or async, or of a generator: `@tool` or `@tool(name=…, …)`.
 
     The name is the function's, the description the first paragraph of its docstring, the schema that of its type
     hints, with descriptions from `Field(description=…)` or the docstring's `Args`. A parameter annotated
@@ -153,12 +155,13 @@ def tool(
             ),
             function=function,
             signature=signature,
-            is_async=inspect.iscoroutinefunction(function),
+            is_async=inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function),
             parallel=parallel,
             timeout_s=timeout_s,
             idempotent=idempotent,
             approval=approval,
             approvers=approvers,
+            streams=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
         )
 
     return declare if function is None else declare(function)
@@ -168,8 +171,6 @@ def _require_function(function: Function) -> None:
     """Other callables are refused: a partial, for one, would show the model the values that it binds."""
     if not (inspect.isfunction(function) or inspect.ismethod(function)):
         raise ConfigurationError(f"A tool is made of a function, not of {function!r}; wrap it in one.")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigurationError(f"{function.__qualname__} cannot be a tool: it yields; a tool returns one value.")
 
 
 class Toolbox:

@@ -11,7 +11,7 @@ import pytest
 from runtime import events as e
 from runtime import samples as s
 from runtime.errors import FenceLost, NotFound, StoreError
-from runtime.journal.changes import Unstorable
+from runtime.journal.drafts import Unstorable
 from runtime.journal.memory import MemoryJournal
 from runtime.journal.sqlite import SqliteJournal
 from runtime.journal.store import Store

@@ -24,7 +24,7 @@ from runtime.events import (
     encode,
 )
 from runtime.journal import Busy, Conflict, Journal, Moved, Opening, Replay, Session, Started
-from runtime.journal.changes import drafts_of
+from runtime.journal.drafts import drafts_of
 from runtime.journal.store import Store
 from runtime.run import (
     CANCELLED,

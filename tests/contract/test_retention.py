@@ -27,7 +27,7 @@ from runtime.journal import Idempotency, Opening, Session, Started
 from runtime.journal.aliases import Alias
 from runtime.journal.artifacts import Artifact
 from runtime.journal.catalogue import Owner, Place, RunFilter
-from runtime.journal.changes import Unstorable
+from runtime.journal.drafts import Unstorable
 from runtime.journal.sqlite import SqliteJournal
 from runtime.journal.sqlite_beside import SqliteBeside
 from runtime.journal.store import Store
@@ -93,9 +93,14 @@ async def begun(store: Store, wanted: Opening) -> RunRecord:
     return answer.run
 
 
-async def ended(store: Store, wanted: Opening, events: list[Event] | None = None, at: int = NOW) -> RunRecord:
+async def ended(
+    store: Store, wanted: Opening, events: list[Event] | None = None, at: int = NOW, *, apart: bool = False
+) -> RunRecord:
+    """A run that is over; `apart` if each of its events was handed in by itself, and none shares its row."""
     run = await begun(store, wanted)
-    await store.append(run.run_id, run.fence, run.last_seq, [DONE] if events is None else events, at)
+    said = [DONE] if events is None else events
+    for last_seq, part in enumerate([[event] for event in said] if apart else [said], run.last_seq):
+        await store.append(run.run_id, run.fence, last_seq, part, at)
     over = await store.find_run(run.run_id)
     assert over is not None
     return over
@@ -113,8 +118,9 @@ def shape(records: list[Record]) -> list[tuple[int, int, str]]:
 # --- compaction ---------------------------------------------------------------------------------------------------
 
 
-async def test_deltas_of_a_part_that_follow_each_other_become_the_last_of_them(store: Store):
-    run = await ended(store, opening(), SPOKEN)
+@pytest.mark.parametrize("apart", [False, True])
+async def test_deltas_of_a_part_that_follow_each_other_become_the_last_of_them(apart: bool, store: Store):
+    run = await ended(store, opening(), SPOKEN, apart=apart)
     assert await store.compact("run_1", NOW) == 4
     assert shape(await store.read("run_1", 0, 100)) == [
         (1, 1, "-"),
@@ -216,7 +222,8 @@ async def test_a_reader_that_is_under_way_while_a_run_is_compacted_goes_on_where
 
 
 async def test_a_thread_that_nobody_used_for_long_goes_and_the_records_of_its_runs_stay(store: Store):
-    old = await ended(store, opening("run_1", "old", contents={"agent": b"{}"}, agent="agent"), SPOKEN)
+    wanted = opening("run_1", "old", contents={"agent": b"{}"}, agent="agent")
+    old = await ended(store, wanted, SPOKEN, apart=True)
     await ended(store, opening("run_2", "new"), at=NOW + 2 * DAY)
     await store.add_artifact(artifact("art_1", old, "d1"))
     removed = await store.expire(NOW + DAY, NOW + 3 * DAY, 10)
@@ -286,7 +293,8 @@ async def test_expiry_takes_no_more_threads_at_once_than_it_may(store: Store):
 
 async def test_nothing_is_left_of_what_was_erased_and_everything_of_the_rest(store: Store):
     shared = {"agent": b"{}", "mine": b"1"}
-    mine = await ended(store, opening("run_1", contents=shared, agent="agent", key=Idempotency("k", "q", "m")), SPOKEN)
+    wanted = opening("run_1", contents=shared, agent="agent", key=Idempotency("k", "q", "m"))
+    mine = await ended(store, wanted, SPOKEN, apart=True)
     below = await ended(store, opening("run_2", None, root="run_1", contents={"below": b"2"}, agent="below"))
     yours = await ended(store, opening("run_3", "s2", owner=YOU, contents=shared, agent="agent"))
     for each, digest in (("art_1", "d1"), ("art_2", "d2")):

@@ -166,8 +166,8 @@ class Theatre:
                     root_seq=seq,
                     event_type=fact.event_type,
                     event=e.decode(fact.event_type, payload),
-                    payload=payload,
-                    payload_checksum=digest_of(payload),
+                    stored=payload,
+                    stored_checksum=digest_of(payload),
                     occurred_at=0,
                     recorded_at=0,
                 )
@@ -236,8 +236,11 @@ class Theatre:
                 self._tell(performed, sampling.tool_output(call.tool_call_id, verdict.message or "", "denied"))
             else:
                 allowed.append(call)
-        self._tell(performed, [e.ToolExecutionStarted(c.tool_call_id, c.tool_name, "") for c in allowed])
+        streams = self._chance.pick((None, True))
+        self._tell(performed, [e.ToolExecutionStarted(c.tool_call_id, c.tool_name, "", streams) for c in allowed])
         while allowed:
+            if streams and (terminal := self._progress(performed, allowed)) is not None:
+                return terminal
             call = allowed.pop(self._chance.pick(range(len(allowed))))
             facts: list[e.Event] = []
             if self._chance.pick((True, False)):
@@ -254,6 +257,13 @@ class Theatre:
             if (terminal := self._stopped(performed)) is not None:
                 return terminal
         return None
+
+    def _progress(self, performed: Performed, calls: list[e.ToolCallCommitted]) -> e.Event | None:
+        """Some of the calls that are at work tell how far they are."""
+        for number in range(1, self._chance.pick((1, 2, 4))):
+            call, value = self._chance.pick(calls), self._chance.pick((None, "half", {"percent": 50}))
+            self._tell(performed, [e.ToolCallProgress(call.tool_call_id, call.tool_name, number, value)])
+        return self._stopped(performed)
 
     def _beside(self, call_id: str) -> list[e.Event]:
         """What a tool says beside its result."""

@@ -130,12 +130,14 @@ class Page:
     def _messages(self, event: JsonObject) -> None:
         given: dict[str, JsonObject] = {message["id"]: message for message in event["messages"]}
         owned = {message["role"] for message in given.values()}
+        owned_types = event.get("metadata", {}).get("@ag-ui/client", {}).get("authoritativeActivityTypes", ())
         kept: list[JsonObject] = []
         for message in self.messages:
             if message["id"] in given:
                 kept.append(given.pop(message["id"]))
             elif message["role"] in ("activity", "reasoning") and message["role"] not in owned:
-                kept.append(message)
+                if message.get("activityType") not in owned_types:
+                    kept.append(message)
         self.messages = kept + list(given.values())
 
     def _snapshot(self, event: JsonObject) -> None:

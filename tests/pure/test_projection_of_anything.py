@@ -43,6 +43,7 @@ ANYTHING: st.SearchStrategy[e.Event | None] = st.one_of(
     st.builds(e.ToolCallDelta, call, delta),
     st.builds(e.ToolCallCommitted, call, name, st.just("{}"), st.just("server")),
     st.builds(e.ToolExecutionStarted, call, name, st.just("")),
+    st.builds(e.ToolCallProgress, call, name, st.just(1), st.sampled_from((None, "half"))),
     st.builds(
         e.ToolCallCompleted, call, name, st.just("42"), st.just(""), st.booleans(), st.sampled_from([*e.OUTPUT_KINDS])
     ),

@@ -15,7 +15,7 @@ from agui_bridge.wire.events import AguiEvent
 from runtime import events as e
 from runtime.errors import ReaderDropped
 from runtime.events import Record
-from runtime.journal.changes import drafts_of, records_of
+from runtime.journal.drafts import drafts_of, records_of
 
 ECHO = Echo("t1", "r1")
 

@@ -130,6 +130,18 @@ def test_name_and_description_come_from_the_function():
     assert (send.parallel, send.timeout_s, send.idempotent) == (False, None, False)
 
 
+def test_a_function_that_yields_is_a_tool_that_streams():
+    @tool
+    async def later():
+        yield 1
+
+    @tool
+    def now():
+        yield 1
+
+    assert [(each.streams, each.is_async) for each in (later, now, send)] == [(True, True), (True, False), (False, True)]
+
+
 def test_the_decorator_may_say_otherwise():
     @tool(name="post", description="Posts.", parallel=True, timeout_s=2.5, idempotent=True)
     def send_it() -> None:
@@ -276,8 +288,6 @@ def _any_names(**xs: int) -> None: ...
 def _two_contexts(a: ToolContext, b: ToolContext) -> None: ...
 def _no_type(x: Decimal) -> None: ...
 def _no_json(x: inspect.Signature) -> None: ...
-def _generator(x: int):
-    yield x
 
 
 @pytest.mark.parametrize(
@@ -290,7 +300,6 @@ def _generator(x: int):
         (_no_type, "cannot be resolved"),
         (_no_json, "cannot be told as JSON"),
         (Toolbox.get, "bound method"),
-        (_generator, "returns one value"),
         (partial(_positional, 1), "wrap it in one"),
         (str, "wrap it in one"),
     ],

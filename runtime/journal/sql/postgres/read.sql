@@ -43,9 +43,12 @@ SELECT
     e.schema_version, e.from_seq
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::boolean[])
     AS w (run_no, run_id, after, up_to, is_over)
-JOIN agui_bridge.events AS e ON e.run_no = w.run_no AND e.seq > w.after AND e.seq <= w.up_to
+JOIN agui_bridge.events AS e ON e.run_no = w.run_no AND e.seq > w.after AND coalesce(e.from_seq, e.seq) <= w.up_to
 WHERE e.recorded_at >= $6 AND e.recorded_at <= $7
-    AND NOT (w.is_over AND e.event_type IN ('message.delta', 'reasoning.delta', 'tool.call.delta', 'tool.call.progress'))
+    AND NOT (
+        w.is_over
+        AND e.event_type IN ('message.delta', 'reasoning.delta', 'tool.call.delta', 'tool.call.progress')
+    )
 ORDER BY e.run_no, e.seq;
 
 -- name: find_content

@@ -30,11 +30,11 @@ moved AS (
 added AS (
     INSERT INTO agui_bridge.events (
         run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version,
-        tenant_id
+        tenant_id, from_seq
     )
-    SELECT m.run_no, e.seq, e.seq, e.event_type, e.occurred_at, m.recorded_at, e.payload, e.checksum, $13, m.tenant_id
-    FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::bytea[], $19::bytea[])
-        AS e (place, seq, event_type, occurred_at, payload, checksum)
+    SELECT m.run_no, e.seq, e.seq, e.event_type, e.occurred_at, m.recorded_at, e.payload, e.checksum, $13, m.tenant_id, e.from_seq
+    FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::bytea[], $19::bytea[], $20::bigint[])
+        AS e (place, seq, event_type, occurred_at, payload, checksum, from_seq)
     JOIN moved AS m ON m.place = e.place
 )
 SELECT place, recorded_at, NULL::bigint AS root_after FROM moved;
@@ -47,7 +47,7 @@ WITH clock AS MATERIALIZED (SELECT agui_bridge.now_ms() AS now),
 given AS (
     SELECT * FROM unnest(
         $1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[], $7::text[], $8::bigint[],
-        $9::bigint[], $10::text[], $11::bytea[], $12::bytea[], $20::text[], $21::boolean[]
+        $9::bigint[], $10::text[], $11::bytea[], $12::bytea[], $21::text[], $22::boolean[]
     ) AS g (
         place, run_id, fence, expected_seq, last_seq, changed, status, started_at, finished_at, final_message_id,
         error, usage, root_run_id, opens_tree
@@ -94,13 +94,13 @@ placed AS (
 added AS (
     INSERT INTO agui_bridge.events (
         run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version,
-        tenant_id
+        tenant_id, from_seq
     )
     SELECT
         m.run_no, e.seq, m.root_after + e.seq - m.expected_seq, e.event_type, e.occurred_at, m.recorded_at, e.payload,
-        e.checksum, $13, m.tenant_id
-    FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::bytea[], $19::bytea[])
-        AS e (place, seq, event_type, occurred_at, payload, checksum)
+        e.checksum, $13, m.tenant_id, e.from_seq
+    FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::bytea[], $19::bytea[], $20::bigint[])
+        AS e (place, seq, event_type, occurred_at, payload, checksum, from_seq)
     JOIN placed AS m ON m.place = e.place
 )
 SELECT place, recorded_at, root_after FROM placed;

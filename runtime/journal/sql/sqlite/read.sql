@@ -37,7 +37,7 @@ SELECT
     e.seq, e.root_seq, e.event_type, e.payload, e.payload_checksum, e.occurred_at, e.recorded_at, e.schema_version,
     e.from_seq
 FROM events AS e JOIN runs AS r ON r.run_no = e.run_no
-WHERE r.run_id = ? AND e.seq > ? AND e.seq <= ?
+WHERE r.run_id = ? AND e.seq > ? AND coalesce(e.from_seq, e.seq) <= ?
 ORDER BY e.seq;
 
 -- name: find_content

@@ -39,8 +39,9 @@ INSERT INTO runs (
 
 -- name: append_event
 INSERT INTO events (
-    run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version, tenant_id
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    run_no, seq, root_seq, event_type, occurred_at, recorded_at, payload, payload_checksum, schema_version, tenant_id,
+    from_seq
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_run
 UPDATE runs SET last_seq = ? WHERE run_no = ?;
