@@ -28,6 +28,8 @@ from runtime.errors import ReaderDropped
 from runtime.events import Record
 from runtime.run import RunRecord
 
+WORDS: Final = "TEXT_MESSAGE_CONTENT"
+
 Encoder: TypeAlias = Callable[[Sequence[Record]], bytes]
 
 
@@ -54,6 +56,8 @@ class Rendering:
 
     def frames(self, events: Sequence[AguiEvent], id_: int | None = None) -> list[bytes]:
         """The frames of what one fact became; the last of them has the id."""
+        if len(events) == 1 and events[0]["type"] == WORDS and len(events[0]) == 3:
+            return [self.codec.frame(events[0], id_)]  # the hot one: plain words are told alike in every shape
         told = self.shape(linked(events, self.link_of))
         if not told:
             return []

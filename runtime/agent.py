@@ -78,6 +78,7 @@ class Agent:
             name=NOT_IN_A_NAME.sub("_", self.name) if name is None else name,
             description=description or self.description or f"Hand a task to the agent {self.name}.",
             parallel=parallel,
+            delegates_to=self,
         )(delegate)
 
     @cached_property

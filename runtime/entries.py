@@ -285,6 +285,10 @@ class Turn:
         elif part.text:
             yield Message("assistant", part.text, round_.role, round_.phase, refusal=part.kind == REFUSAL)
 
+    def known(self, part_id: str) -> Part | None:
+        """The part with this id, if it has begun."""
+        return self._by_id.get(part_id)
+
     def part(self, part_id: str, kind: str, round_: int, index: int) -> Part:
         """The part with this id, begun if it is new."""
         part = self._by_id.get(part_id)

@@ -4,8 +4,9 @@ Names are nouns in the past, one frozen dataclass an event type, fields are the 
 between those who write facts (engine, supervisor) and those who read them (thread fold, projection, API): the schema
 grows by addition only, readers ignore unknown types and unknown fields.
 
-Deltas are provisional: they may be shown, they never enter history. The commit points are `tool.call.committed`
-and `round.completed`. Exactly one event of `TERMINAL` ends a run.
+Deltas are provisional: they may be shown, they never enter history. Nobody changes them, though they are not frozen:
+they are made by the thousand, and that would make each dearer. The commit points are `tool.call.committed` and
+`round.completed`. Exactly one event of `TERMINAL` ends a run.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class MessageStarted:
     role: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MessageDelta:
     """Provisional text of the part `part_id`, which stands at `content_index` of the message."""
 
@@ -195,7 +196,7 @@ class ReasoningStarted:
     content_index: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReasoningDelta:
     """Provisional reasoning text."""
 
@@ -232,7 +233,7 @@ class ToolCallStarted:
     tool_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolCallDelta:
     """Provisional argument text of a tool call."""
 

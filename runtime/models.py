@@ -42,6 +42,13 @@ class Offering(Protocol):
 
 
 @runtime_checkable
+class Thinking(Protocol):
+    """A model that knows of itself whether it shows what it thinks. Of others only their answers tell."""
+
+    shows_reasoning: bool
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A model that holds connections. Whoever made it closes it."""
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from runtime.canonical import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TextDelta:
     """A piece of visible text; never empty."""
 

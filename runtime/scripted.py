@@ -21,6 +21,7 @@ class ScriptedModel:
     def __init__(self, phrases: Phrases | None = None) -> None:
         self.name = "scripted"
         self.provider = "scripted"
+        self.shows_reasoning = True
         self.dialect: Dialect = OpenAIChat(self.provider)
         self._phrases = phrases
 

@@ -184,7 +184,8 @@ class Thread:
 
     def _message_delta(self, run_id: str, event: e.MessageDelta) -> None:
         if (turn := self.turn) is not None:
-            turn.part(event.part_id, TEXT, turn.last_round, event.content_index).pieces.append(event.delta)
+            part = turn.known(event.part_id) or turn.part(event.part_id, TEXT, turn.last_round, event.content_index)
+            part.pieces.append(event.delta)
 
     def _reasoning_started(self, run_id: str, event: e.ReasoningStarted) -> None:
         if (turn := self.turn) is not None:

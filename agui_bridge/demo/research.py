@@ -28,7 +28,16 @@ def look_up(topic: str) -> str:
 def research_tool(model: Model | str | None = None) -> Tool:
     """The tool by which the demo agent has a topic researched, on this model."""
 
-    @tool(parallel=True)
+    tools: list[Tool] = [look_up, slow_tool, failing_tool]
+    researcher = Agent(
+        "researcher",
+        model=ScriptedModel(phrases) if model in (None, "scripted") else model,
+        instructions="You are a researcher. Look things up, then say what you found in one or two sentences.",
+        description="Finds things out.",
+        tools=tools,
+    )
+
+    @tool(parallel=True, delegates_to=researcher)
     async def research(ctx: ToolContext, topic: str) -> Json:
         """Have a topic researched by another agent.
 
@@ -37,11 +46,5 @@ def research_tool(model: Model | str | None = None) -> Tool:
         """
         return await ctx.delegate(researcher, topic if topic.startswith("/") else f"Research: {topic}")
 
-    researcher = Agent(
-        "researcher",
-        model=ScriptedModel(phrases) if model in (None, "scripted") else model,
-        instructions="You are a researcher. Look things up, then say what you found in one or two sentences.",
-        description="Finds things out.",
-        tools=[look_up, slow_tool, failing_tool, research],
-    )
+    tools.append(research)  # a researcher may ask another one
     return research

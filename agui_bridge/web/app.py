@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agui_bridge.web.agents_api import AgentsApi
 from agui_bridge.web.artifacts_api import ArtifactsApi
 from agui_bridge.web.cors import Cors
 from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
 from agui_bridge.web.host import Host
 from agui_bridge.web.interrupts_api import InterruptsApi
 from agui_bridge.web.methods import Endpoint, Methods
-from agui_bridge.web.openapi import openapi
+from agui_bridge.web.openapi import openapi, plain
 from agui_bridge.web.runs_api import RunsApi
 from agui_bridge.web.sessions_api import SessionsApi
 from agui_bridge.web.stream import StreamAborted
@@ -45,6 +46,7 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
         return await _ready(bridge)
 
     description = openapi(agent_path)
+    agents = AgentsApi(bridge, plain(agent_path))
 
     async def describe(request: Request) -> Response:
         return json_response(description)
@@ -54,7 +56,10 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
             Route("/", run_first, methods=["POST"]),
             Route("/connect", connect_first, methods=["POST"]),
             Route(f"{agent_path.rstrip('/')}/connect", connect_named, methods=["POST"]),  # a name may hold slashes
+            Route(f"{agent_path.rstrip('/')}/capabilities", Methods({"GET": agents.of_named})),
             Route(agent_path, run_named, methods=["POST"]),
+            Route("/agents", Methods({"GET": agents.list})),
+            Route("/capabilities", Methods({"GET": agents.of_first})),
             *_api_routes(bridge),
             Route("/openapi.json", describe, methods=["GET"]),
             Route("/health", health, methods=["GET"]),

@@ -54,6 +54,7 @@ def openapi(agent_path: str) -> JsonObject:
             "/connect": {"post": _CONNECT_FIRST},
             agents: _under(_AGENT, post=_RUN_NAMED),
             f"{agents.rstrip('/')}/connect": _under(_AGENT, post=_CONNECT_NAMED),
+            f"{agents.rstrip('/')}/capabilities": _under(_AGENT, get=_CAPABILITIES_NAMED),
             **_PATHS,
         },
         "components": {"schemas": SCHEMAS},
@@ -189,7 +190,20 @@ _CONNECT_FIRST: Final = _agui(
 )
 _CONNECT_NAMED: Final = _agui("connect_agent", "The same for a named agent.")
 
+_CAPABLE: Final = _json(200, "The capabilities.", "AgentCapabilities")
+_CAPABILITIES_NAMED: Final = _operation(
+    "get_capabilities", "What a named agent can do, as AG-UI's AgentCapabilities.", _CAPABLE, 404
+)
+
 _PATHS: Final[JsonObject] = {
+    "/agents": {
+        "get": _operation(
+            "list_agents",
+            "The agents that are served, and where. The first one is also at `/`.",
+            _json(200, "All of them.", "Agents"),
+        )
+    },
+    "/capabilities": {"get": _operation("get_first_capabilities", "What the first agent can do.", _CAPABLE)},
     "/api/sessions": {
         "get": _operation(
             "list_sessions",

@@ -200,7 +200,48 @@ _SHOWN_MESSAGE: Final = _object(
     *("parts", "tool_call_id", "tool_name", "is_error", "kind"),
 )
 
+_AGENT: Final = _object(
+    {
+        "agent_id": TEXT,
+        "agent_name": TEXT,
+        "description": TEXT,
+        "run_url": TEXT,
+        "connect_url": TEXT,
+        "capabilities_url": TEXT,
+    }
+)
+
+
+def _known(properties: JsonObject) -> JsonObject:
+    """An object that lacks what is not known."""
+    return _object(properties, *properties)
+
+
+def _flags(*names: str) -> JsonObject:
+    return dict.fromkeys(names, YES_NO)
+
+
+_ITEM: Final = _object({"name": TEXT, "description": TEXT, "parameters": ANY_OBJECT})
+_SUBAGENT: Final = _object({"name": TEXT, "description": TEXT}, "description")
+_CAPABILITIES: Final = _known(
+    {
+        "identity": _known({"name": TEXT, "type": TEXT, "description": TEXT}),
+        "transport": _known(_flags("streaming", "websocket", "httpBinary", "pushNotifications", "resumable")),
+        "tools": _known(_flags("supported", "parallelCalls", "clientProvided") | {"items": _list(_ITEM)}),
+        "output": _known(_flags("structuredOutput")),
+        "state": _known(_flags("snapshots", "deltas", "persistentState")),
+        "multiAgent": _known(_flags("supported", "delegation", "handoffs") | {"subagents": _list(_SUBAGENT)}),
+        "reasoning": _known(_flags("supported", "streaming")),
+        "execution": _known({"maxIterations": COUNT}),
+        "humanInTheLoop": _known(
+            _flags("supported", "approvals", "interventions", "interrupts", "approveWithEdits"),
+        ),
+    }
+) | {"description": "True is what holds, false what cannot be; what is not known is left out."}
+
 SCHEMAS: Final[JsonObject] = {
+    "Agents": _object({"agents": _list(_AGENT)}),
+    "AgentCapabilities": _CAPABILITIES,
     "Error": _object({"code": TEXT, "message": TEXT, "details": ANY_OBJECT}),
     "Session": _object(
         {

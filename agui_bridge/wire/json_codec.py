@@ -26,7 +26,7 @@ def encode_json(event: AguiEvent) -> bytes:
 
 def escape(data: bytes) -> bytes:
     """JSON bytes with the three characters escaped, which is the same JSON."""
-    if b"\xe2\x80" in data or b"\xc2\x85" in data:
+    if not data.isascii() and (b"\xe2\x80" in data or b"\xc2\x85" in data):
         for character, written in _LINE_ENDS:
             data = data.replace(character, written)
     return data

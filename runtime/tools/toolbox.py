@@ -19,6 +19,7 @@ from runtime.tools.context import ToolContext
 from runtime.tools.signature import Signature, Unfit, read_signature, read_words
 
 if TYPE_CHECKING:
+    from runtime.agent import Agent
     from runtime.authority import Principal
 
 Function: TypeAlias = Callable[..., object]
@@ -76,6 +77,8 @@ class Tool:
     """Whether somebody outside has to say first that a call may run."""
     approvers: ApproverPolicy | None = None
     """Who may say so, and answer what the tool asks; without, whoever may use the session."""
+    delegates_to: Agent | None = None
+    """The agent to which it hands its calls on."""
     streams: bool = False
     """Whether the function is a generator: what it yields last is the output, and what it yields before is progress."""
 
@@ -119,6 +122,7 @@ def tool(
     idempotent: bool = False,
     approval: bool | ApprovalPolicy = False,
     approvers: ApproverPolicy | None = None,
+    delegates_to: Agent | None = None,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -131,13 +135,15 @@ def tool(
     idempotent: bool = False,
     approval: bool | ApprovalPolicy = False,
     approvers: ApproverPolicy | None = None,
+    delegates_to: Agent | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a function, sync or async, or of a generator: `@tool` or `@tool(name=…, …)`.
 
     The name is the function's, the description the first paragraph of its docstring, the schema that of its type
     hints, with descriptions from `Field(description=…)` or the docstring's `Args`. A parameter annotated
     `ToolContext` receives the context. With `approval` (or where that policy says so) a call runs only when somebody
-    outside has said that it may; `approvers` says who may answer (see `interrupts`). Raises ConfigurationError for a
+    outside has said that it may; `approvers` says who may answer (see `interrupts`). A tool that hands its calls on with
+    `ctx.delegate` may say to which agent (`delegates_to`), so that capabilities name it. Raises ConfigurationError for a
     function that a model cannot call.
     """
     if timeout_s is not None and not 0 < timeout_s < math.inf:
@@ -161,6 +167,7 @@ def tool(
             idempotent=idempotent,
             approval=approval,
             approvers=approvers,
+            delegates_to=delegates_to,
             streams=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
         )
 

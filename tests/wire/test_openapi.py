@@ -22,7 +22,7 @@ from tests.serving import ask, serving
 
 DOCUMENT = openapi(AGENT_PATH)
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
-NATIVE = SCHEMA.include(path_regex="^/(api|health|ready|openapi)")
+NATIVE = SCHEMA.include(path_regex="^/(api|health|ready|openapi|capabilities|agents$|.*/capabilities$)")
 EXAMPLES = 10
 
 
