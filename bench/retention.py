@@ -1,9 +1,10 @@
 """How many bytes of journal a token of output costs in SQLite: as it is written, compacted, and when it has expired.
 
-    python bench/retention.py [--runs 100] [--tokens 500]
+    python -m bench.retention [--runs 100] [--tokens 500] [--batch 8]
 
-A token is one delta of a few letters, as models send them. Counted are the pages in use, so that what is removed counts
-at once, though the file itself does not shrink.
+A token is one delta of a few letters, as models send them; `--batch` of them are committed together, which under load
+are those that came while the commit before was being written. Counted are the pages in use, so that what is removed
+counts at once, though the file itself does not shrink.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from runtime.journal.sqlite import SqliteJournal
 from runtime.run import QUEUED, RunRecord
 
 NOW = 1_750_000_000_000
-BATCH = 8
 WORDS = (
     "The",
     " tea",
@@ -80,12 +80,12 @@ def events_of(number: int, tokens: int) -> list[Event]:
     ]
 
 
-async def write(journal: SqliteJournal, number: int, tokens: int) -> None:
+async def write(journal: SqliteJournal, number: int, tokens: int, together: int) -> None:
     begun = await journal.begin_run(opening(number))
     assert isinstance(begun, Started)
     seq, events = begun.run.last_seq, events_of(number, tokens)
-    for first in range(0, len(events), BATCH):
-        batch = events[first : first + BATCH]
+    for first in range(0, len(events), together):
+        batch = events[first : first + together]
         await journal.append(begun.run.run_id, 1, seq, batch, NOW)
         seq += len(batch)
 
@@ -99,7 +99,7 @@ def bytes_in_use(path: Path) -> int:
     return (pages - free) * size
 
 
-async def measure(path: Path, runs: int, tokens: int) -> None:
+async def measure(path: Path, runs: int, tokens: int, together: int) -> None:
     journal = SqliteJournal(path, synchronous="normal")
     await journal.open()
     empty = bytes_in_use(path)
@@ -110,7 +110,7 @@ async def measure(path: Path, runs: int, tokens: int) -> None:
 
     began = time.perf_counter()
     for number in range(runs):
-        await write(journal, number, tokens)
+        await write(journal, number, tokens, together)
     report("written", time.perf_counter() - began)
     began = time.perf_counter()
     while due := await journal.uncompacted_runs(NOW + 1, 64):
@@ -128,6 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--tokens", type=int, default=500)
+    parser.add_argument("--batch", type=int, default=8)
     options = parser.parse_args()
     text = "".join(map(token, range(options.tokens)))
     print(
@@ -135,7 +136,7 @@ def main() -> None:
         f"the text alone is {len(text) / options.tokens:.1f} bytes/token"
     )
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(measure(Path(folder, "store.db"), options.runs, options.tokens))
+        asyncio.run(measure(Path(folder, "store.db"), options.runs, options.tokens, options.batch))
 
 
 if __name__ == "__main__":

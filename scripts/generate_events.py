@@ -37,6 +37,7 @@ CONTEXT: Final = "runtime/tools/context.py"
 BESIDE: Final = "runtime/tool_facts.py"
 INTERRUPTS: Final = "runtime/interrupts.py"
 PAUSE: Final = "runtime/pause.py"
+PROGRESS: Final = "runtime/tool_progress.py"
 
 WRITERS: Final[dict[str, dict[str, str]]] = {
     "run.started": {BEGINNING: "first fact of every run", STEERING: "of a run whose messages another one takes in"},
@@ -82,6 +83,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "tool.call.delta": {SAMPLING: "as the model writes a call"},
     "tool.call.committed": {SAMPLING: "in the commit that completes the round"},
     "tool.execution.started": {TOOLS: "committed before the tool is called"},
+    "tool.call.progress": {PROGRESS: "a tool that streams has yielded something, the latest so many times a second"},
     "tool.call.completed": {
         SAMPLING: "the tool returned, failed or was refused",
         TOLD: "the page answered, or a page showed a call without an answer",
@@ -147,6 +149,8 @@ SHOWN: Final[dict[str, str]] = {
     "tool.call.committed": "Only now the call is closed. A page that runs its own tools at TOOL_CALL_END never runs a "
     "call that was not committed.",
     "tool.execution.started": "Nothing.",
+    "tool.call.progress": "An activity of the type `agui-bridge.progress`, until the call has its output: then it is "
+    "told as settled, and goes with the next MESSAGES_SNAPSHOT, at the latest the one at the end.",
     "tool.call.completed": "The result. Nothing for `client` and `unanswered`: the page has its own answer, or gave "
     "none.",
     "tool.call.recorded": "Nothing.",
