@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agui_bridge.encoders import Encoder, Late, Rendering, agui_encoder, plain_frames, reopening_encoder
-from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile
+from agui_bridge.intake import IntakePolicy, Plan, reconcile
 from agui_bridge.interrupts import Answerer, resumes
 from agui_bridge.links import LinkOf
+from agui_bridge.page_tools import client_tools, doubts
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.reopening import Reopening, at_rest
@@ -119,19 +120,21 @@ class Desk:
     async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Told:
         """Begin the run that is asked for, or find it.
 
-        Raises NotFound (no such agent), RunConflict, ThreadBusy, ShuttingDown, StoreError.
+        Raises NotFound (no such agent), StateMisfit, RunConflict, ThreadBusy, ShuttingDown, StoreError.
         """
         performer = self._supervisor.performers.get(agent_id)
         if performer is None:
             raise NotFound(f"There is no agent {agent_id!r}.")
         ours = {spec.name for spec in performer.agent.specs(performer.model)}
-        for name in {tool["name"] for tool in run_input.tools} & ours:
-            log.warning(
-                "thread %s: the page's tool %s has the name of a tool of ours, which wins", run_input.thread_id, name
-            )
+        for doubt in doubts(run_input, ours):
+            log.warning("thread %s: %s", run_input.thread_id, doubt)
         for _ in range(TRIES):
             session, thread = await self._supervisor.open(principal, run_input.thread_id)
             plan = reconcile(run_input, thread, self._policy, self._answerer(principal, thread))
+            if (kind := performer.agent.shared_state) is not None:
+                for fact in plan.facts:
+                    if isinstance(fact, e.StateSnapshot):
+                        kind.read(fact.snapshot)
             for warning in plan.warnings:
                 log.warning("thread %s: %s", run_input.thread_id, warning)
             if plan.nothing:

@@ -21,7 +21,6 @@ from runtime import events as e
 from runtime.canonical import Json, JsonObject, canonical
 from runtime.ending import closing_output
 from runtime.entries import Call, Said, Turn
-from runtime.items import ToolSpec
 from runtime.pause import abandoned, standing
 from runtime.thread import Thread
 
@@ -83,22 +82,6 @@ def client_state(given: Json, ours: Json, rule: ClientState) -> list[e.StateSnap
     if rule == "merge" and isinstance(given, dict) and isinstance(ours, dict):
         given = cast("JsonObject", ours) | cast("JsonObject", given)
     return [] if canonical(given) == canonical(ours) else [e.StateSnapshot(given, "client")]
-
-
-def client_tools(run_input: RunInput) -> list[ToolSpec]:
-    """The frontend tools of a request as a model is told of them; parameters that are no object schema become one."""
-    tools = [
-        ToolSpec(tool["name"], tool["description"], _object_schema(tool.get("parameters"))) for tool in run_input.tools
-    ]
-    return list({tool.name: tool for tool in tools}.values())
-
-
-def _object_schema(given: Json) -> JsonObject:
-    schema: JsonObject = cast("JsonObject", given) if isinstance(given, dict) else {}
-    if schema.get("type") == "object" and "properties" in schema:
-        return schema
-    missing: JsonObject = {"type": "object", "properties": {}}
-    return missing if schema.get("type", "object") != "object" else missing | schema
 
 
 class _Intake:

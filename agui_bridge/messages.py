@@ -55,6 +55,8 @@ def _said(said: Said, by: JsonObject) -> JsonObject:
         "content": content_out(said.content),
         "model_visible": said.model_visible,
     }
+    if said.tool_call_id is not None:
+        message |= {"tool_call_id": said.tool_call_id, "is_error": said.error is not None}
     if said.calls:
         message["parts"] = [{"kind": TOOL_CALL, **_call(call)} for call in said.calls]
     return message

@@ -60,8 +60,7 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
     matches = match_lines(shown, lines)
     base = _named_as_shown(lines, shown, matches)
     parts = _snapshots(base, matches) if must_restate(thread, lines, shown, matches) else []
-    told = [whole(part, had_progress=thread.has_streamed) for part in parts]
-    events = [*told, *state_prelude(thread.state, believed_state)]
+    events = [*_told(parts, thread.has_streamed), *state_prelude(thread.state, believed_state)]
     return Prelude(events, base, thread.state)
 
 
@@ -73,7 +72,7 @@ def restated(
     had_progress: bool = False,
 ) -> Prelude:
     """The prelude that tells everything again, whatever a page shows (`messages`): `lines`, and behind them the
-    messages of a run that is at work, which keep their ids. `had_progress` as in `whole`."""
+    messages of a run that is at work, which keep their ids. `had_progress` as in `letting_go`."""
     shown = [message for message in messages if message["role"] != "activity"]
     place_of = {message["id"]: place for place, message in enumerate(live, len(lines))}
     before = [message for message in shown if message["id"] not in place_of]
@@ -82,14 +81,18 @@ def restated(
     rest = iter(matches)
     places = [place_of[message["id"]] if message["id"] in place_of else next(rest) for message in shown]
     parts = _snapshots([*base, *live], places)
-    return Prelude([whole(part, had_progress=had_progress) for part in parts], base)
+    return Prelude(_told(parts, had_progress), base)
 
 
-def whole(messages: list[JsonObject], *, had_progress: bool) -> AguiEvent:
-    """The snapshot of all messages. `had_progress` says that the page may show the progress of a call that is over,
-    which it then lets go of."""
-    keeps = not had_progress or any(message["role"] == "activity" for message in messages)
-    return agui.messages_snapshot(messages, metadata=None if keeps else _NO_PROGRESS)
+def _told(parts: Iterable[list[JsonObject]], had_progress: bool) -> list[AguiEvent]:
+    return [agui.messages_snapshot(part, metadata=letting_go(part, had_progress=had_progress)) for part in parts]
+
+
+def letting_go(messages: Iterable[JsonObject], *, had_progress: bool) -> JsonObject | None:
+    """The metadata of a snapshot of these messages. `had_progress` says that the page may show the progress of a call
+    that is over, which it then lets go of."""
+    speaks_for_none = not any(message["role"] == "activity" for message in messages)
+    return _NO_PROGRESS if had_progress and speaks_for_none else None
 
 
 def state_prelude(state: Json, believed: Json) -> list[AguiEvent]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from agui_bridge.content import content_out
 from agui_bridge.interrupts import shown
-from agui_bridge.prelude import Prelude, whole
+from agui_bridge.prelude import Prelude, letting_go
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
     ROUND,
@@ -210,9 +210,10 @@ class Projector:
         for event in self._late_results:
             if result_message_id(event.tool_call_id) not in known:
                 _put_behind_its_call(base, result_message(event.tool_call_id, event.result))
-        had_progress = self._has_settled()
+        messages = [*base, *own.values()]
+        metadata = letting_go(messages, had_progress=self._has_settled())
         self._let_go()
-        return whole([*base, *own.values()], had_progress=had_progress)
+        return agui.messages_snapshot(messages, metadata=metadata)
 
     def _has_settled(self) -> bool:
         return self._shows_settled or any(child._has_settled() for child in self._children.values())

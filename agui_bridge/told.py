@@ -41,14 +41,14 @@ def answer_fact(message: JsonObject, tool_name: str) -> e.ToolCallCompleted:
 
 def late_fact(message: JsonObject) -> e.MessageCompleted:
     """A client's answer to a call that was closed without one."""
-    content = content_in(message["content"])
+    content, error = content_in(message["content"]), message.get("error")
     return e.MessageCompleted(
         message_id=message["id"],
         role="user",
         content=content,
         content_checksum=digest(content),
         runtime_role=LATE_ANSWER,
-        attributes={"tool_call_id": message["toolCallId"]},
+        attributes={"tool_call_id": message["toolCallId"], **({} if error is None else {"error": error})},
     )
 
 

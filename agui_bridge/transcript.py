@@ -113,6 +113,10 @@ def _said(said: Said) -> Iterator[AguiEvent]:
         message["content"] = content_out(said.content)
     if said.calls:
         message["toolCalls"] = [tool_call(call) for call in said.calls]
+    if said.tool_call_id is not None:
+        message["toolCallId"] = said.tool_call_id
+    if said.error is not None:
+        message["error"] = said.error
     yield message | (said.attributes or {})
     yield from _results(said.calls)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from agui_check import probes_input, probes_interrupts, probes_runs, probes_transport
+from agui_check import probes_capabilities, probes_input, probes_interrupts, probes_runs, probes_transport
 from agui_check.inquiry import BRIDGE, CANCEL, FAIL, LACKS, SCRIPT, TOKENS, Inquiry, Probe, scripted
 from agui_check.report import Report
 from agui_check.requirements import REQUIREMENTS
@@ -16,6 +16,7 @@ PROBES: Final[tuple[Probe, ...]] = (
     *probes_input.PROBES,
     *probes_runs.PROBES,
     *probes_interrupts.PROBES,
+    *probes_capabilities.PROBES,
 )
 
 _WORDS = "agui-check says so"

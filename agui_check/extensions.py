@@ -9,6 +9,7 @@ EXTENSIONS: Final[dict[str, str]] = {
     "comments": "comment lines keep a silent connection open (R-006)",
     "events": "a route of its own replays a run from a cursor (R-011, R-018)",
     "connect": "`/connect` tells a page that comes back where its thread stands",
+    "capabilities": "routes of its own say what an agent can do (R-190)",
     "cancel": "a run can be cancelled by its id from anywhere",
     "scripted model": "`/script`, `/tokens` and `/fail` in a user message tell the model what to say",
 }

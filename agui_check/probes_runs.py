@@ -1,15 +1,13 @@
-"""Probes of runs: ids, tools, state, reasoning, cancelling, capabilities."""
+"""Probes of runs: ids, tools, state, reasoning, cancelling."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, Final
 from urllib.parse import urljoin
 
 from agui_check.findings import JsonObject
 from agui_check.inquiry import BRIDGE, CANCEL, SCRIPT, TOKENS, Inquiry, Probe, call, new, probe, scripted, tool, user
-from agui_check.schema import errors_of
 from agui_check.target import Exchange
 
 _PICK = tool("agui_check_pick")
@@ -224,28 +222,6 @@ async def a_run_can_be_read_again_elsewhere(i: Inquiry) -> None:
         i.expect("R-017", starts[-1:] == [back.asked["runId"]], "The last run of a page's return is not its own.")
 
 
-@probe("R-190", "R-191", "R-194")
-async def capabilities_have_their_shape(i: Inquiry) -> None:
-    for url in (f"{i.target.url.rstrip('/')}/capabilities", f"{i.target.origin}/capabilities"):
-        answer = await i.target.get(url)
-        if answer.status == 200 and answer.media_type == "application/json":
-            break
-    else:
-        i.skip("no route for capabilities was found; the protocol defines none", "R-190", "R-191", "R-192", "R-194")
-        return
-    document = _json(answer)
-    errors = errors_of("AgentCapabilities", document)
-    i.expect("R-191", not errors, f"Capabilities: {'; '.join(errors[:3])}")
-    i.passed("R-190")
-
-
-def _json(exchange: Exchange) -> Any:
-    try:
-        return json.loads(exchange.body)
-    except ValueError:
-        return None
-
-
 PROBES: Final[tuple[Probe, ...]] = (
     ids_are_new_in_every_run_of_a_thread,
     a_frontend_call_is_left_to_the_page,
@@ -257,5 +233,4 @@ PROBES: Final[tuple[Probe, ...]] = (
     a_run_can_be_read_again_elsewhere,
     a_run_that_is_stopped_ends_as_cancelled,
     a_client_that_goes_away_leaves_a_thread_in_use,
-    capabilities_have_their_shape,
 )

@@ -16,6 +16,7 @@ from runtime.items import ToolSpec
 from runtime.models import Model, Offering
 from runtime.output import FINAL_TOOL, MODES, TOOL, Output, output_for
 from runtime.output_type import OutputType, read_output_type
+from runtime.state_type import StateType, read_state_type
 from runtime.timeouts import Timeouts
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import NOT_IN_A_NAME, Tool, Toolbox, tool
@@ -35,6 +36,9 @@ class Agent:
     value of that type. `output_mode` says how a model is asked for it: `native` (the provider is given the schema),
     `tool` (the model calls a final tool), none: as its model is best asked.
 
+    With a `state_type` (a pydantic model, a dataclass, a TypedDict) the state that a client sends has to fit it, and
+    `ctx.state` in tools is a value of it.
+
     `hooks` are asked at four points of each run (see `hooks`), in their order. `timeouts` are those of its model calls;
     without, the server's settings hold. Those for connecting and silence belong to a model that is named; one that was
     made has its own.
@@ -53,6 +57,7 @@ class Agent:
     timeouts: Timeouts | None = None
     output_type: Any = None
     output_mode: str | None = None
+    state_type: Any = None
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -104,6 +109,11 @@ class Agent:
         return [*self.toolbox.specs(), *(output.tools() if output is not None else [])]
 
     @cached_property
+    def shared_state(self) -> StateType | None:
+        """The type of the shared state, if the agent has one. Raises ConfigurationError."""
+        return None if self.state_type is None else read_state_type(self.state_type)
+
+    @cached_property
     def _output_type(self) -> OutputType:
         return read_output_type(self.output_type)
 
@@ -125,4 +135,5 @@ class Agent:
             ],
             **({"hooks": hooks} if hooks else {}),
             **({"output": output.as_payload()} if output is not None else {}),
+            **({"state": state.schema} if (state := self.shared_state) is not None else {}),
         }

@@ -109,6 +109,9 @@ class Said:
     """The run that took it in."""
     steers: bool = False
     """Whether that run was at work already."""
+    tool_call_id: str | None = None
+    """Of a tool's message that is no output of a call here: the call that it names, and what went wrong there."""
+    error: str | None = None
 
     def __post_init__(self) -> None:
         self.key = said_key(self.id, self.content)

@@ -285,13 +285,16 @@ class Thread:
         said.run_id = run_id
         said.steers = self.turn is not None and self.turn.run_id == run_id
         if event.runtime_role == LATE_ANSWER:
-            call = self.calls.get((event.attributes or {}).get("tool_call_id", ""))
-            if call is not None:
-                call.answer, call.answered_by, call.late = event.content, event.message_id, said.key
-                said.content = (
-                    f"Late answer of the client's tool {call.name} ({call.call_id}): {text_of(event.content)}"
-                )
+            self._late_answer(event, said)
         self._add(said)
+
+    def _late_answer(self, event: e.MessageCompleted, said: Said) -> None:
+        told = event.attributes or {}
+        if (call := self.calls.get(told.get("tool_call_id", ""))) is not None:
+            call.answer, call.answered_by, call.late = event.content, event.message_id, said.key
+            call.error = told.get("error")
+            answer, named = with_error(event.content, call.error), f"{call.name} ({call.call_id}): "
+            said.content = named + answer if isinstance(answer, str) else [{"type": "text", "text": named}, *answer]
 
     def _state_snapshot(self, run_id: str, event: e.StateSnapshot) -> None:
         self.state = event.snapshot
@@ -347,6 +350,8 @@ class Thread:
             payload.get("attributes"),
             calls=calls,
             run_id=run_id,
+            tool_call_id=payload.get("tool_call_id"),
+            error=payload.get("error"),
         )
 
     def _child_started(self, run_id: str, event: e.ChildStarted) -> None:

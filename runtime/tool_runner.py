@@ -7,13 +7,12 @@ what a tool came to.
 from __future__ import annotations
 
 import asyncio
-import copy
 from dataclasses import dataclass
 
 import orjson
 
 from runtime import events as e
-from runtime.canonical import Json, JsonObject, clean
+from runtime.canonical import Json, JsonObject
 from runtime.gate import HOOKS, Asked, Case, Verdict, judging
 from runtime.hook_runner import HookRunner
 from runtime.hooks import BEFORE_TOOL, HookError
@@ -22,6 +21,7 @@ from runtime.items import Content
 from runtime.schedule import batches
 from runtime.scope import RunScope
 from runtime.state_delta import PatchConflict, change, merge
+from runtime.state_type import StateMisfit
 from runtime.steps import Fail, Stop, Suspend
 from runtime.tool_facts import ToolFacts
 from runtime.tools.context import ToolContext
@@ -168,9 +168,9 @@ class ToolRunner:
 
     async def _execute(self, one: _Admitted) -> None:
         scope, call = self._scope, one.call
-        before = copy.deepcopy(scope.thread.state) if one.tool.wants_context else None
+        before = scope.thread.state
         facts_of_call = ToolFacts(scope, scope.shelf, call, may_ask=not one.tool.parallel)
-        context = self._context(call, copy.deepcopy(before), facts_of_call)
+        context = self._context(call, before, facts_of_call)
         try:
             output = await execute(one.tool, one.arguments, context, scope.threads)
         finally:
@@ -198,9 +198,11 @@ class ToolRunner:
         facts: list[e.Event] = []
         if changes:
             try:
-                facts = self._state_change(before, context.state)
+                facts = self._state_change(before, context.settled_state())
             except (PatchConflict, RecursionError):
                 result, kind = _UNFIT, "error"
+            except StateMisfit as error:
+                result, kind = error.message, "error"
         if one.changed:
             result = with_arguments(result, one.used)
         scope.log.emit([*facts, *scope.sampling.tool_output(call.tool_call_id, result, kind)])
@@ -208,8 +210,10 @@ class ToolRunner:
     def _state_change(self, before: Json, after: Json) -> list[e.Event]:
         """What the call did to the state, carried over to the state as it is now: another of its batch may have been
         quicker. Raises PatchConflict."""
+        if after is before:
+            return []
         now = self._scope.thread.state
-        fact = change(now, merge(before, now, clean(after)))
+        fact = change(now, merge(before, now, after))
         return [fact] if fact is not None else []
 
     def _context(self, call: e.ToolCallCommitted, state: Json, facts: ToolFacts | None = None) -> ToolContext:
@@ -224,6 +228,7 @@ class ToolRunner:
             run=scope.run,
             cancelled=scope.stopped,
             surroundings=facts,
+            state_type=scope.agent.shared_state,
         )
 
     def _idempotency_key(self, call: e.ToolCallCommitted) -> str:

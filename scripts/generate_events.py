@@ -123,8 +123,8 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
 SHOWN: Final[dict[str, str]] = {
     "run.started": "The ids are the request's own. Behind it stands what the page lacks: one MESSAGES_SNAPSHOT or two, "
     "and a STATE_SNAPSHOT when the page believes in another state.",
-    "run.completed": "What is open is closed. Then the outcome `success`, with `pendingToolCallIds`, `usage` and "
-    "`result`.",
+    "run.completed": "What is open is closed. If calls told of their progress, a MESSAGES_SNAPSHOT that lets go of it. "
+    "Then the outcome `success`, with `pendingToolCallIds`, `usage` and `result`.",
     "run.failed": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code and the "
     "message; RUN_FINISHED before it, if the request answered interrupts.",
     "run.cancelling": "Nothing: the end shows it.",
@@ -150,7 +150,7 @@ SHOWN: Final[dict[str, str]] = {
     "call that was not committed.",
     "tool.execution.started": "Nothing.",
     "tool.call.progress": "An activity of the type `agui-bridge.progress`, until the call has its output: then it is "
-    "told as settled, and goes with the next MESSAGES_SNAPSHOT, at the latest the one at the end.",
+    "told as settled, and it goes at the end of the run.",
     "tool.call.completed": "The result. Nothing for `client` and `unanswered`: the page has its own answer, or gave "
     "none.",
     "tool.call.recorded": "Nothing.",

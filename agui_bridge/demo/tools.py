@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from datetime import timedelta, timezone
 from typing import Any, cast
 
@@ -117,14 +118,18 @@ async def make_report(ctx: ToolContext, title: str) -> str:
 
 
 @tool
-async def slow_tool(seconds: float) -> str:
-    """Wait, then say so.
+async def slow_tool(seconds: float) -> AsyncGenerator[str | dict[str, float], None]:
+    """Wait, show for how long, then say so.
 
     Args:
         seconds: How long to wait.
     """
-    await asyncio.sleep(seconds)
-    return f"Waited {seconds:g} seconds."
+    waited = 0.0
+    while waited < seconds:
+        yield {"waited": waited, "seconds": seconds}
+        await asyncio.sleep(min(1, seconds - waited))
+        waited += 1
+    yield f"Waited {seconds:g} seconds."
 
 
 @tool

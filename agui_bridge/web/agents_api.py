@@ -53,4 +53,5 @@ class AgentsApi:
             "run_url": run_url,
             "connect_url": f"{here}/connect",
             "capabilities_url": f"{here}/capabilities",
+            "state_schema": None if (state := performer.agent.shared_state) is None else state.schema,
         }

@@ -92,9 +92,10 @@ def is_marked(text: str) -> bool:
 
 def said_by_user(message: Message) -> Content:
     """What a user's message says to the model: an answer that came late is labelled."""
-    if message.runtime_role == "late_tool_answer":
-        return LATE_ANSWER + text_of(message.content)
-    return message.content
+    if message.runtime_role != "late_tool_answer":
+        return message.content
+    said = message.content
+    return LATE_ANSWER + said if isinstance(said, str) else [{"type": "text", "text": LATE_ANSWER}, *said]
 
 
 def data_url(source: JsonObject, otherwise: str) -> str:

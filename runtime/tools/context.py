@@ -1,7 +1,7 @@
 """What a running tool knows of its run: one plain object, handed to the tools that ask for it by annotation.
 
-It holds what the engine gives it and does nothing by itself: it does not record changes of the state, and what a tool
-says beside its result it hands on.
+It holds what the engine gives it and does nothing by itself: of the state it gives a view (see `state_view`), and what
+a tool says beside its result it hands on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.run import RunRecord
 from runtime.state_delta import change
+from runtime.state_type import StateType
+from runtime.state_view import settled, view
 
 if TYPE_CHECKING:
     from runtime.agent import Agent
 
 R = TypeVar("R")
+
+_UNREAD: Any = object()
 
 OURS = "agui-bridge"
 """What the names of our own activities and facts begin with."""
@@ -74,7 +78,10 @@ class ToolContext:
 
     __slots__ = (
         "_activities",
+        "_before",
         "_run_stopped",
+        "_state",
+        "_state_type",
         "_stop_requested",
         "_surroundings",
         "deps",
@@ -82,7 +89,6 @@ class ToolContext:
         "idempotency_key",
         "principal",
         "run",
-        "state",
         "tool_call_id",
     )
 
@@ -98,13 +104,15 @@ class ToolContext:
         principal: Any = None,
         forwarded_props: Json = None,
         surroundings: Surroundings | None = None,
+        state_type: StateType | None = None,
     ):
         self.run = run
         self.tool_call_id = tool_call_id
         self.idempotency_key = idempotency_key
         """The same for every execution of this call: give it to services that can refuse to do a thing twice."""
-        self.state = state
-        """The run's shared state, a dict or list that the tool may change."""
+        self._before = state
+        self._state: Any = _UNREAD
+        self._state_type = state_type
         self.deps = deps
         """What the program gave its agent (database handles, clients, …)."""
         self.principal = principal
@@ -115,6 +123,32 @@ class ToolContext:
         self._stop_requested = False
         self._surroundings = surroundings
         self._activities: dict[str, ActivitySnapshot] = {}
+
+    @property
+    def state(self) -> Any:
+        """The shared state, which the tool may change: a dict or list, or a value of the agent's `state_type`.
+
+        What the call has made of it is committed with its result, and dropped if it fails. Raises ToolError if the
+        state does not fit the type any more.
+        """
+        if self._state is _UNREAD:
+            kind = self._state_type
+            self._state = view(self._before) if kind is None else kind.read(self._before)
+        return self._state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._state = value
+
+    def settled_state(self) -> Json:
+        """For whoever executes the call: what it has made of the state, the very state of before if nothing.
+
+        Raises RecursionError, and what a foreign `str()` raises.
+        """
+        if self._state is _UNREAD:
+            return self._before
+        kind = self._state_type
+        return settled(self._state) if kind is None else kind.write(self._state, self._before)
 
     @property
     def cancelled(self) -> bool:

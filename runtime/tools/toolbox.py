@@ -8,8 +8,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from runtime.canonical import JsonObject
@@ -79,6 +79,8 @@ class Tool:
     """Who may say so, and answer what the tool asks; without, whoever may use the session."""
     delegates_to: Agent | None = None
     """The agent to which it hands its calls on."""
+    predicts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Which argument each of these members of the state will be."""
     streams: bool = False
     """Whether the function is a generator: what it yields last is the output, and what it yields before is progress."""
 
@@ -123,6 +125,7 @@ def tool(
     approval: bool | ApprovalPolicy = False,
     approvers: ApproverPolicy | None = None,
     delegates_to: Agent | None = None,
+    predict_state: Mapping[str, str] | None = None,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -136,15 +139,17 @@ def tool(
     approval: bool | ApprovalPolicy = False,
     approvers: ApproverPolicy | None = None,
     delegates_to: Agent | None = None,
+    predict_state: Mapping[str, str] | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a function, sync or async, or of a generator: `@tool` or `@tool(name=…, …)`.
 
     The name is the function's, the description the first paragraph of its docstring, the schema that of its type
     hints, with descriptions from `Field(description=…)` or the docstring's `Args`. A parameter annotated
     `ToolContext` receives the context. With `approval` (or where that policy says so) a call runs only when somebody
-    outside has said that it may; `approvers` says who may answer (see `interrupts`). A tool that hands its calls on with
-    `ctx.delegate` may say to which agent (`delegates_to`), so that capabilities name it. Raises ConfigurationError for a
-    function that a model cannot call.
+    outside has said that it may; `approvers` says who may answer (see `interrupts`). A tool that hands its calls on
+    with `ctx.delegate` may say to which agent (`delegates_to`), so that capabilities name it. `predict_state` says
+    which members of the state will be which arguments: a page may show them while the model still writes the call.
+    Raises ConfigurationError for a function that a model cannot call.
     """
     if timeout_s is not None and not 0 < timeout_s < math.inf:
         raise ConfigurationError(f"timeout_s is a number of seconds greater than 0, not {timeout_s}.")
@@ -168,6 +173,7 @@ def tool(
             approval=approval,
             approvers=approvers,
             delegates_to=delegates_to,
+            predicts=_predictions(predict_state or {}, signature),
             streams=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
         )
 
@@ -178,6 +184,13 @@ def _require_function(function: Function) -> None:
     """Other callables are refused: a partial, for one, would show the model the values that it binds."""
     if not (inspect.isfunction(function) or inspect.ismethod(function)):
         raise ConfigurationError(f"A tool is made of a function, not of {function!r}; wrap it in one.")
+
+
+def _predictions(given: Mapping[str, str], signature: Signature) -> dict[str, str]:
+    known: JsonObject = signature.parameters.get("properties", {})
+    if unknown := [argument for argument in given.values() if argument not in known]:
+        raise ConfigurationError(f"predict_state names the argument {unknown[0]!r}, which the tool does not have.")
+    return dict(given)
 
 
 class Toolbox:

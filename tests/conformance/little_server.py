@@ -19,6 +19,7 @@ from starlette.routing import Route
 from agui_bridge.run_input import MalformedInput, parse
 
 Event = dict[str, Any]
+SEND_EMAIL = {"name": "send_email", "description": "Send an e-mail", "parameters": {"type": "object"}}
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 
 
@@ -34,12 +35,21 @@ class Little:
     trusts_payloads: bool = False
     forgets_interrupts: bool = False
     executes_again: bool = False
+    declares: Callable[[Event], Event] = lambda declared: declared
+    lists_tools_of_pages: bool = False
+    tools: list[Event] = field(default_factory=list[Event])
     open: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     done: set[str] = field(default_factory=set[str])
 
     @property
     def app(self) -> Starlette:
-        return Starlette(routes=[Route("/", self._run, methods=["POST"])])
+        return Starlette(routes=[Route("/", self._run, methods=["POST"]), Route("/capabilities", self._capabilities)])
+
+    async def _capabilities(self, request: Request) -> Response:
+        tools = {"items": [SEND_EMAIL, *self.tools], "clientProvided": True}
+        asks = {"interrupts": True, "approvals": True}
+        transport = {"streaming": True, "httpBinary": False}
+        return JSONResponse(self.declares({"transport": transport, "tools": tools, "humanInTheLoop": asks}))
 
     async def _run(self, request: Request) -> Response:
         body = await request.body()
@@ -51,6 +61,8 @@ class Little:
             return JSONResponse({"code": str(error)}, 422)
         if (refusal := self.refuse(asked, request)) is not None:
             return refusal
+        if self.lists_tools_of_pages:
+            self.tools += asked.get("tools") or []
         ids = {"threadId": asked["threadId"], "runId": asked["runId"]}
         events = [{"type": "RUN_STARTED", **ids, "protocolVersion": "1.0"}, *self._answer(asked, ids)]
         frames = "".join(self.frame(json.dumps(event)) for event in self.events(events, asked))

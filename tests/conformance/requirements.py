@@ -19,7 +19,6 @@ from agui_check.requirements import REQUIREMENTS, Requirement
 TESTS: Final = Path(__file__).resolve().parents[1]
 
 _INTERRUPTS = "the server raises no interrupts yet"
-_CAPABILITIES = "the server has no route for capabilities yet"
 _DRAFT = "it speaks of the draft of 1.1; the field is unknown material under 1.0 and is left out"
 
 GAPS: Final[dict[str, str]] = {
@@ -38,7 +37,6 @@ GAPS: Final[dict[str, str]] = {
         _INTERRUPTS,
     ),
     **dict.fromkeys(("R-174", "R-175", "R-201"), _INTERRUPTS),
-    **dict.fromkeys(("R-190", "R-191", "R-192", "R-193", "R-194"), _CAPABILITIES),
     "R-166": "it leaves coverage and expiry to clients",
     "R-183": "where metadata lands is the client's doing; ours stands on messages alone",
     "R-202": "the journal has every executed call; the audit of decisions is not built yet",

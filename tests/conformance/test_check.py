@@ -138,6 +138,11 @@ def with_status(report: Report, *statuses: Status) -> set[str]:
     "R-184",
     "R-186",
     "R-187",
+    "R-190",
+    "R-191",
+    "R-192",
+    "R-193",
+    "R-194",
     "R-195",
     "R-196",
     "R-199",
@@ -152,7 +157,7 @@ async def test_our_server_passes_all_that_it_can_be_provoked_to(request: pytest.
     assert marker is not None
     assert set(marker.args) <= with_status(report, Status.PASSED)
     assert {"/script", "/tokens", "/fail", "cancel"} <= set(report.facilities)
-    assert {"id", "events", "connect", "cancel", "scripted model"} <= set(report.extensions)
+    assert {"id", "events", "connect", "cancel", "capabilities", "scripted model"} <= set(report.extensions)
 
 
 async def test_an_agent_of_many_is_checked_by_its_path() -> None:
@@ -169,6 +174,7 @@ async def test_a_little_server_that_is_right_has_no_findings() -> None:
     assert [result for result in report.results if result.status in (Status.FAILED, Status.DEPARTURE)] == []
     assert with_status(report, Status.WARNED) <= {"R-061"}
     assert {"R-160", "R-165", "R-168", "R-169", "R-170", "R-172", "R-201"} <= with_status(report, Status.PASSED)
+    assert {"R-190", "R-191", "R-192", "R-194"} <= with_status(report, Status.PASSED)
 
 
 async def test_what_could_not_be_provoked_is_not_tested_and_says_why() -> None:
@@ -199,6 +205,10 @@ def behind(*more: Event) -> Little:
 
 def within(*more: Event) -> Little:
     return Little(events=lambda events, _: [events[0], *more, *events[1:]])
+
+
+def declaring(group: str, flag: str, value: bool) -> Little:
+    return Little(declares=lambda it: {**it, group: {**it[group], flag: value}})
 
 
 def left_out(event: Event, member: str) -> Event:
@@ -284,11 +294,20 @@ FAILING: dict[str, tuple[str, Little]] = {
     "an unvalidated resume": ("R-168", Little(trusts_ids=True)),
     "an unvalidated payload": ("R-172", Little(trusts_payloads=True)),
     "interrupts that are forgotten": ("R-169", Little(forgets_interrupts=True)),
+    "capabilities of another shape": ("R-191", Little(declares=lambda it: {**it, "multiAgent": {"subAgents": []}})),
+    "capabilities that are no object": ("R-191", Little(declares=lambda it: [it])),
+    "tools of pages among the agent's": ("R-194", Little(lists_tools_of_pages=True)),
 }
 
 WARNED: dict[str, tuple[str, Little]] = {
     "data without a space": ("R-004", Little(frame=lambda document: f"data:{document}\n\n")),
     "a name without a prefix": ("R-184", within({"type": "CUSTOM", "name": "mine", "value": 1})),
+    "protobuf that is declared and not sent": ("R-192", declaring("transport", "httpBinary", True)),
+    "tools of pages that are taken though it is said they are not": (
+        "R-192",
+        declaring("tools", "clientProvided", False),
+    ),
+    "interrupts that are declared not to be": ("R-192", declaring("humanInTheLoop", "interrupts", False)),
     "a resume that is refused": ("R-167", Little(refuse=resumes)),
 }
 

@@ -12,8 +12,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
 
-from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile
+from agui_bridge.intake import IntakePolicy, Plan, reconcile
 from agui_bridge.interrupts import Answerer
+from agui_bridge.page_tools import client_tools
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.run_input import parse

@@ -135,9 +135,12 @@ class Page:
         for message in self.messages:
             if message["id"] in given:
                 kept.append(given.pop(message["id"]))
-            elif message["role"] in ("activity", "reasoning") and message["role"] not in owned:
-                if message.get("activityType") not in owned_types:
-                    kept.append(message)
+            elif (
+                message["role"] in ("activity", "reasoning")
+                and message["role"] not in owned
+                and message.get("activityType") not in owned_types
+            ):
+                kept.append(message)
         self.messages = kept + list(given.values())
 
     def _snapshot(self, event: JsonObject) -> None:

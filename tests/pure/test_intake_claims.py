@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agui_bridge.intake import IntakePolicy, client_tools
+from agui_bridge.intake import IntakePolicy
+from agui_bridge.page_tools import client_tools
 from agui_bridge.run_input import parse
 from runtime import events as e
 from runtime.items import FunctionCall, FunctionCallOutput, Message

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agui_bridge.intake import IntakePolicy, Plan, client_tools, reconcile
+from agui_bridge.intake import IntakePolicy, Plan, reconcile
+from agui_bridge.page_tools import client_tools
 from agui_bridge.interrupts import Answerer
 from agui_bridge.run_input import parse
 from runtime import events as e
@@ -179,7 +180,7 @@ def test_going_on_without_an_answer_closes_the_call_and_a_later_answer_is_told_b
     assert again.facts == []
     told.takes(plan(told.thread, user("u3", "and?")))
     said = [item.content for item in told.thread.items() if isinstance(item, Message) and item.role == "user"]
-    assert said == ["pick", "never mind", "Late answer of the client's tool pick (c1): red", "and?"]
+    assert said == ["pick", "never mind", "pick (c1): red", "and?"]
 
 
 def test_a_page_cannot_answer_a_call_of_the_server():

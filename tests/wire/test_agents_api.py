@@ -50,7 +50,7 @@ async def test_the_agents_are_listed_with_their_words_and_where_each_is() -> Non
 
 async def check_every_place(served: Served, names: list[str]) -> None:
     """Whatever the list says is there answers."""
-    listed = (await served.get("agents")).document["agents"]
+    listed = (await served.get("/agents")).document["agents"]
     assert [each["agent_id"] for each in listed] == names
     for number, each in enumerate(listed):
         ran = await served.run(ask("hello", run=f"r{number}", thread=f"t{number}"), path=each["run_url"])
@@ -80,11 +80,9 @@ async def test_a_mounted_app_lists_where_its_host_has_it() -> None:
     host = Starlette(routes=[Mount("/ai", bridge.app)], lifespan=bridge.lifespan)
     async with listening(host) as url:
         served = Served(bridge, url)
-        served.http.base_url = f"{url}/ai/"
-        listed = (await served.get("agents")).document["agents"]
-        assert [each["run_url"] for each in listed] == ["/ai/agents/one", "/ai/agents/two/three"]
-        served.http.base_url = url
         async with served.http:
+            listed = (await served.get("/ai/agents")).document["agents"]
+            assert [each["run_url"] for each in listed] == ["/ai/agents/one", "/ai/agents/two/three"]
             assert said(await served.run(ask("hello"), path=listed[1]["run_url"])) == "I am two/three"
 
 

@@ -98,7 +98,8 @@ async def test_the_whole_envelope_is_for_operators():
 
 async def test_nobody_is_served_without_a_name_except_with_the_news_that_the_server_lives():
     async with owned() as served:
-        for path in ("/api/agent-runs/run_1", "/api/agent-runs/run_1/events"):
+        agents = ("/agents", "/capabilities", "/agents/demo/capabilities", "/agents/nobody/capabilities")
+        for path in ("/api/agent-runs/run_1", "/api/agent-runs/run_1/events", *agents):
             assert (await served.get(path)).status == 401
         assert (await served.run(ask("hello"))).document["code"] == "who_are_you"
         assert (await served.get("/health")).status == 200
