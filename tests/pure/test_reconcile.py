@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agui_bridge.intake import IntakePolicy, Plan, reconcile
-from agui_bridge.page_tools import client_tools
 from agui_bridge.interrupts import Answerer
+from agui_bridge.page_tools import client_tools
 from agui_bridge.run_input import parse
 from runtime import events as e
 from runtime.canonical import digest

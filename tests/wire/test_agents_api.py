@@ -35,6 +35,7 @@ async def test_the_agents_are_listed_with_their_words_and_where_each_is() -> Non
                     "run_url": "/agents/clerk",
                     "connect_url": "/agents/clerk/connect",
                     "capabilities_url": "/agents/clerk/capabilities",
+                    "state_schema": None,
                 },
                 {
                     "agent_id": "a/b c",
@@ -43,6 +44,7 @@ async def test_the_agents_are_listed_with_their_words_and_where_each_is() -> Non
                     "run_url": "/agents/a/b%20c",
                     "connect_url": "/agents/a/b%20c/connect",
                     "capabilities_url": "/agents/a/b%20c/capabilities",
+                    "state_schema": None,
                 },
             ]
         }
