@@ -12,6 +12,7 @@ from dataclasses import replace
 from runtime import events as e
 from runtime.canonical import JsonObject, canonical, digest_of
 from runtime.ending import closing_output
+from runtime.hooks import delivers
 from runtime.journal import Opening, Session
 from runtime.journal.inbox import Starting
 from runtime.pause import standing
@@ -68,6 +69,7 @@ def opening_of(
         idempotency=request.idempotency,
         when_busy=request.when_busy,
         queue_limit=request.queue_limit,
+        delivers=delivers(agent_snapshot),
     )
 
 

@@ -159,9 +159,9 @@ class HookRunner:
         """What the agent's function returns. Raises HookError for whatever it raises."""
         threads = self._scope.threads
         job: asyncio.Future[object] = (
-            asyncio.create_task(_awaited(work), name=name)
+            asyncio.create_task(awaited(work), name=name)
             if is_async
-            else await threads.start(partial(_called, work), name)
+            else await threads.start(partial(called, work), name)
         )
         try:
             await asyncio.wait({job})
@@ -186,7 +186,8 @@ def _changed(hook: Hook, tool: Tool, arguments: Any) -> Ruling:
         raise HookError(f"The hook {hook.name} gave {tool.name} arguments that do not fit: {error.message}") from error
 
 
-async def _awaited(work: Callable[[], object]) -> object:
+async def awaited(work: Callable[[], object]) -> object:
+    """What an agent's async function returns."""
     try:
         return await cast("Awaitable[object]", work())
     except SystemExit as error:
@@ -194,7 +195,8 @@ async def _awaited(work: Callable[[], object]) -> object:
         raise RuntimeError("the hook tried to end the process") from error
 
 
-def _called(work: Callable[[], object]) -> object:
+def called(work: Callable[[], object]) -> object:
+    """What an agent's synchronous function returns. Raises TypeError if it is an async one in disguise."""
     said = work()
     if inspect.iscoroutine(said):
         said.close()

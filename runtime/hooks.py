@@ -10,6 +10,9 @@ each sees what those before it made of the case, and what a hook decided is a fa
 | `after_round` | `StopRun` |
 | `before_tool` | `Deny`, `Answer`, `ChangeArguments`, `StopRun` |
 | `after_tool` | `ReplaceResult`, `StopRun` |
+
+Two more stand outside of the loop and decide nothing: `on_interrupt` and `on_run_end` are told of what is committed, at
+least once, whatever becomes of the process (see `deliveries`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,11 @@ BEFORE_ROUND = "before_round"
 AFTER_ROUND = "after_round"
 BEFORE_TOOL = "before_tool"
 AFTER_TOOL = "after_tool"
+
+ON_INTERRUPT = "on_interrupt"
+ON_RUN_END = "on_run_end"
+OUTSIDE = (ON_INTERRUPT, ON_RUN_END)
+"""The points outside of the loop."""
 
 FACT = "agui-bridge.hook"
 """The name of the `custom` event that says what a hook decided."""
@@ -107,6 +115,24 @@ class AfterTool:
     is_error: bool
 
 
+@dataclass(frozen=True, slots=True)
+class InterruptOpen:
+    """A run has ended as suspended, and this is what it asks. `delivery_id` is the same whenever this is told."""
+
+    delivery_id: str
+    run: RunRecord
+    asked: e.InterruptRaised
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """A run is over, with this event. `delivery_id` is the same whenever this is told."""
+
+    delivery_id: str
+    run: RunRecord
+    terminal: e.Event
+
+
 # --- what it may decide -------------------------------------------------------------------------------------------
 
 
@@ -163,13 +189,14 @@ class StopRun:
 
 
 Decision: TypeAlias = ChangeRequest | Deny | Answer | ChangeArguments | ReplaceResult | StopRun
-Occasion: TypeAlias = BeforeRound | AfterRound | BeforeTool | AfterTool
+Occasion: TypeAlias = BeforeRound | AfterRound | BeforeTool | AfterTool | InterruptOpen | RunEnd
 
 DECISIONS: dict[str, tuple[type[Decision], ...]] = {
     BEFORE_ROUND: (ChangeRequest, StopRun),
     AFTER_ROUND: (StopRun,),
     BEFORE_TOOL: (Deny, Answer, ChangeArguments, StopRun),
     AFTER_TOOL: (ReplaceResult, StopRun),
+    **dict.fromkeys(OUTSIDE, ()),
 }
 """What a hook of each point may decide."""
 
@@ -244,6 +271,21 @@ def after_tool(
 ) -> Hook:
     """Ask this function, sync or async, when a tool has run, before the model reads its result."""
     return _hook(AFTER_TOOL, function)
+
+
+def on_interrupt(function: Callable[[InterruptOpen], Awaitable[None] | None]) -> Hook:
+    """Tell this function, sync or async, of everything that runs of the agent ask somebody outside."""
+    return _hook(ON_INTERRUPT, function)
+
+
+def on_run_end(function: Callable[[RunEnd], Awaitable[None] | None]) -> Hook:
+    """Tell this function, sync or async, of the end of each run of the agent, however it ended."""
+    return _hook(ON_RUN_END, function)
+
+
+def delivers(agent_snapshot: JsonObject) -> bool:
+    """Whether somebody outside is to be told of the runs of an agent with this snapshot."""
+    return any(hook["point"] in OUTSIDE for hook in agent_snapshot.get("hooks", ()))
 
 
 def hooks_by_point(hooks: Sequence[Hook]) -> dict[str, tuple[Hook, ...]]:

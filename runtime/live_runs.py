@@ -121,6 +121,8 @@ class LiveRuns:
         self._idle = asyncio.Event()
         self.on_free: Callable[[str], None] | None = None
         """Called with a thread's id when a run on it is no longer at work here."""
+        self.on_over: Callable[[str, str], None] | None = None
+        """Called with the ids of a run and its agent when it has ended here."""
 
     def begin_life(self) -> None:
         """A life of the process begins, on the running event loop: a host may start its bridge again in another."""
@@ -167,6 +169,7 @@ class LiveRuns:
         fold(thread, run, records)
         self._folds.keep(thread)
         if run.is_over:
+            self._tell_over(run)
             return None
         run_log = RunLog(run, thread, self._store, self._tail, self._clock, self._limits.max_uncommitted)
         engine = Engine(
@@ -219,8 +222,14 @@ class LiveRuns:
             self._tail.closed(run_id)
             self._look_idle()
             live.over.set()
+            if live.terminal is not None:
+                self._tell_over(live.run)
             if self.on_free is not None:
                 self.on_free(live.run.thread_id)
+
+    def _tell_over(self, run: RunRecord) -> None:
+        if self.on_over is not None:
+            self.on_over(run.run_id, run.agent_id)
 
     async def _let_go(self, run: RunRecord) -> None:
         if await self._store.hand_over(run.run_id, run.fence, self._lease_s):

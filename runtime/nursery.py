@@ -79,6 +79,11 @@ class ProcessNursery:
         tool = None if performer is None else performer.agent.toolbox.get(tool_name)
         return None if tool is None else tool.approvers
 
+    def agents(self) -> dict[str, Agent]:
+        """All agents that are known here, by the id of their runs."""
+        unnamed = {each.agent.name: each.agent for each in self.unnamed}
+        return unnamed | {name: each.agent for name, each in self._performers.items()}
+
     @property
     def has_approvers(self) -> bool:
         """Whether any tool of an agent that is known here says who may answer what it asks."""

@@ -17,6 +17,7 @@ import orjson
 from runtime.canonical import Json, JsonObject
 from runtime.errors import AguiBridgeError
 from runtime.events import StateDelta, StateSnapshot
+from runtime.list_matching import stayed
 
 _MISSING: Json = object()
 """What a member that is not there is compared as."""
@@ -184,13 +185,37 @@ def _walk_object(before: JsonObject, after: JsonObject, path: str, operations: l
 
 def _walk_list(before: list[Json], after: list[Json], path: str, operations: list[JsonObject]) -> None:
     start, end = _common_ends(before, after)
-    first = min(len(before), len(after)) - end
-    for index in range(start, first):
-        _walk(before[index], after[index], f"{path}/{index}", operations)
-    for index in range(len(before) - end - 1, first - 1, -1):
-        operations.append({"op": "remove", "path": f"{path}/{index}"})
-    for index in range(first, len(after) - end):
-        operations.append({"op": "add", "path": f"{path}/{index}", "value": after[index]})
+    until, until_now = len(before) - end, len(after) - end
+    pairs, moved = _stayed(before[start:until], after[start:until_now])
+    edits: list[JsonObject] = []
+    for place, place_now in reversed([(-1, -1), *pairs]):  # from behind, so that what is before keeps its places
+        first, first_now = start + place + 1, start + place_now + 1
+        if first < until or first_now < until_now:
+            common = min(until - first, until_now - first_now)
+            for index in range(common):
+                _walk(before[first + index], after[first_now + index], f"{path}/{first + index}", edits)
+            for index in range(until - 1, first + common - 1, -1):
+                edits.append({"op": "remove", "path": f"{path}/{index}"})
+            for index in range(common, until_now - first_now):
+                edits.append({"op": "add", "path": f"{path}/{first + index}", "value": after[first_now + index]})
+        until, until_now = first - 1, first_now - 1
+    if moved and _is_shorter_whole(edits, path, after):
+        edits = [{"op": "replace", "path": path, "value": after}]
+    operations += edits
+
+
+def _stayed(before: list[Json], after: list[Json]) -> tuple[list[tuple[int, int]], bool]:
+    """As `stayed`; two lists of one entry, and lists without, have none in common when their ends have not."""
+    alone = not before or not after or len(before) == len(after) == 1
+    return ([], False) if alone else stayed(before, after)
+
+
+def _is_shorter_whole(operations: list[JsonObject], path: str, after: Json) -> bool:
+    """Whether one operation with the whole value is shorter JSON than these."""
+    size = len(orjson.dumps(operations))
+    if _has_json_of(size, after):
+        return False
+    return size > len(orjson.dumps([{"op": "replace", "path": path, "value": after}]))
 
 
 def _common_ends(before: list[Json], after: list[Json]) -> tuple[int, int]:

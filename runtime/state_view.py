@@ -142,6 +142,10 @@ class StateList(list[Any]):
             super().__setitem__(index, item)
         return item
 
+    def __setitem__(self, index: Any, value: Any, /) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        # a slice takes the entries of another view as they lie there, past the view
+        super().__setitem__(index, [*value] if isinstance(index, slice) else value)
+
     def __iter__(self) -> Iterator[Any]:
         place = 0
         while place < len(self):

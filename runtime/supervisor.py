@@ -17,6 +17,7 @@ from runtime.authority import Principal, authorize
 from runtime.beginning import opening_of
 from runtime.blobs import Blobs
 from runtime.blobs.contents import ContentBlobs
+from runtime.deliveries import Deliverer
 from runtime.erasure import Erasure, Receipt
 from runtime.errors import NotFound, ShuttingDown
 from runtime.events import RunCancelled
@@ -45,6 +46,9 @@ from runtime.thread import Thread
 from runtime.tools.toolbox import ApproverPolicy
 
 log = logging.getLogger("agui_bridge.supervisor")
+
+DELIVERY_S = 1.0
+"""How long the process waits at its end for hooks that are being told of runs, in seconds; the rest is told later."""
 
 SUPERSEDED = "superseded"
 """Why a run was cancelled for whose thread another one wanted."""
@@ -148,6 +152,8 @@ class Supervisor:
             instance_id=self.instance_id,
             lease_s=self._leasing.lease_s,
         )
+        self._deliverer = Deliverer(store, self.nursery.agents, lambda: self.live.tool_threads)
+        self.live.on_over = self._deliverer.look
         self._heartbeat = Heartbeat(
             store,
             self.instance_id,
@@ -175,6 +181,7 @@ class Supervisor:
         await self._close_left_behind()
         await self.line.look_around()
         await self._hand_over.look_around()
+        await self._deliverer.look_around()
         self._heartbeat.start()
 
     async def _close_left_behind(self) -> None:
@@ -190,6 +197,7 @@ class Supervisor:
         self._draining = True
         await self.line.close()
         await self.live.drain(patience_s)
+        await self._deliverer.close(DELIVERY_S)
         self.tail.drop_readers()
 
     async def stop(self) -> None:
@@ -202,9 +210,12 @@ class Supervisor:
 
     async def _look_around(self) -> None:
         """What a heartbeat looks for beside its own runs, where other processes may have left it."""
-        if not self.journal.exclusive and not self._draining:
+        if self._draining:
+            return
+        if not self.journal.exclusive:
             await self._hand_over.look_around()
             await self.line.look_around()
+        await self._deliverer.look_around()
 
     def _heard(self, wake: Wake | None) -> None:
         """Another process has said something; None: it may have."""

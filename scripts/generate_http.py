@@ -23,6 +23,7 @@ from agui_bridge.web.openapi import openapi
 from runtime import errors
 from runtime.dialects import faults
 from runtime.errors import AguiBridgeError
+from runtime.state_type import StateMisfit
 from scripts.generate_markdown import code, replace_block, table
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -58,6 +59,7 @@ REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
         "places that are left. Removed: the record of the run is all that is left.",
     ),
     "range_not_satisfiable": (artifacts_api.RangeNotSatisfiable, "No byte of this range is there; `details.size`."),
+    "state_invalid": (StateMisfit, "The state does not fit the agent's `state_type`; `details.path` says where."),
     "interrupt_answered": (errors.AlreadyAnswered, "In another way; `details.run_id` is the run that took the answer."),
     "interrupt_expired": (errors.AnswerExpired, "Its time is over; `cancelled` is still taken."),
     "answer_unfit": (errors.UnfitAnswer, "`details.problems` says what does not fit `response_schema`, and where."),

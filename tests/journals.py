@@ -40,6 +40,18 @@ class Double:
     ) -> list[Record]:
         return await self.inner.append(run_id, fence, expected_seq, events, occurred_at)
 
+    async def due_deliveries(self, limit: int) -> list[str]:
+        return await self.inner.due_deliveries(limit)
+
+    async def claim_delivery(self, run_id: str, for_s: float) -> int | None:
+        return await self.inner.claim_delivery(run_id, for_s)
+
+    async def put_off_delivery(self, run_id: str, for_s: float) -> None:
+        await self.inner.put_off_delivery(run_id, for_s)
+
+    async def end_delivery(self, run_id: str) -> None:
+        await self.inner.end_delivery(run_id)
+
     async def put_contents(self, contents: dict[str, bytes]) -> None:
         await self.inner.put_contents(contents)
 

@@ -208,6 +208,7 @@ _AGENT: Final = _object(
         "run_url": TEXT,
         "connect_url": TEXT,
         "capabilities_url": TEXT,
+        "state_schema": _or_null(ANY_OBJECT),
     }
 )
 

@@ -86,6 +86,8 @@ class Opening:
     """What becomes of it while another run is at work on the thread, or waits for it (see `inbox`)."""
     queue_limit: int | None = None
     """How many runs may wait for the thread at most."""
+    delivers: bool = False
+    """Whether somebody outside is to be told when the run is over (see `deliveries`)."""
 
 
 @dataclass(frozen=True, slots=True)

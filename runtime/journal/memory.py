@@ -33,6 +33,7 @@ from runtime.journal.leases import Lease
 from runtime.journal.memory_aliases import MemoryAliases
 from runtime.journal.memory_artifacts import MemoryArtifacts
 from runtime.journal.memory_catalogue import MemoryCatalogue
+from runtime.journal.memory_deliveries import MemoryDeliveries
 from runtime.journal.memory_inbox import MemoryInbox
 from runtime.journal.memory_interrupts import MemoryInterrupts
 from runtime.journal.memory_retention import MemoryRetention
@@ -42,7 +43,14 @@ from runtime.run import QUEUED, RunRecord
 
 
 class MemoryJournal(
-    MemoryCatalogue, MemoryAliases, MemoryArtifacts, MemoryRetention, MemoryTrees, MemoryInterrupts, MemoryInbox
+    MemoryCatalogue,
+    MemoryAliases,
+    MemoryArtifacts,
+    MemoryRetention,
+    MemoryTrees,
+    MemoryInterrupts,
+    MemoryDeliveries,
+    MemoryInbox,
 ):
     """A `Journal` that keeps its facts until it is forgotten; closing and opening it again is a restart."""
 
@@ -79,6 +87,8 @@ class MemoryJournal(
             self._keys[run.tenant_id, run.owner_id, key.key_digest] = told
         self._records[run.run_id] = []
         self._add_contents(opening.contents)
+        if opening.delivers:
+            self._add_delivery(run.run_id)
         return begun_of(run, answer, self._commit(run, drafts, opening.occurred_at))
 
     async def append(

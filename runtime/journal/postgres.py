@@ -36,6 +36,7 @@ from runtime.journal.postgres_connection import (
     transaction,
     unopened,
 )
+from runtime.journal.postgres_deliveries import PostgresDeliveries
 from runtime.journal.postgres_inbox import PostgresInbox
 from runtime.journal.postgres_interrupts import PostgresInterrupts
 from runtime.journal.postgres_leases import PostgresLeases
@@ -75,6 +76,7 @@ class PostgresStore(
     PostgresRetention,
     PostgresTrees,
     PostgresInterrupts,
+    PostgresDeliveries,
     PostgresInbox,
 ):
     """A `Store` at a `postgresql://` URL (see `address_of`). Raises ConfigurationError for one that is none.

@@ -86,6 +86,8 @@ class Beginning:
             raise
         await self._claim(connection, run, [draft.event for draft in drafts], standing)
         await put_contents(connection, opening.contents)
+        if opening.delivers:
+            await connection.fetch(_SQL["add_delivery"], run.run_id)
         run = replace(run, lease_expires_at=lease_expires_at)
         return begun_of(run, answer, records_of(run.run_id, 0, drafts, opening.occurred_at, now, root_after))
 

@@ -30,6 +30,7 @@ from runtime.journal.sqlite_aliases import SqliteAliases
 from runtime.journal.sqlite_artifacts import SqliteArtifacts
 from runtime.journal.sqlite_catalogue import SqliteCatalogue
 from runtime.journal.sqlite_connection import FOREIGN, SYNCHRONOUS, connect_writer, tune, unopened
+from runtime.journal.sqlite_deliveries import SqliteDeliveries
 from runtime.journal.sqlite_inbox import SqliteInbox
 from runtime.journal.sqlite_interrupts import SqliteInterrupts
 from runtime.journal.sqlite_reader import SqliteReader
@@ -53,7 +54,14 @@ class Opened:
 
 
 class SqliteJournal(
-    SqliteCatalogue, SqliteAliases, SqliteArtifacts, SqliteRetention, SqliteTrees, SqliteInterrupts, SqliteInbox
+    SqliteCatalogue,
+    SqliteAliases,
+    SqliteArtifacts,
+    SqliteRetention,
+    SqliteTrees,
+    SqliteInterrupts,
+    SqliteDeliveries,
+    SqliteInbox,
 ):
     """A `Journal` in the file `path`, whose folder must exist.
 

@@ -132,6 +132,8 @@ class SqliteWriter:
             told = (key.request_digest, key.message_id, run.run_id, run.created_at)
             self._execute("add_key", run.tenant_id, run.owner_id, key.key_digest, *told)
         self.put_contents(opening.contents)
+        if opening.delivers:
+            self._execute("add_delivery", run_no)
         held = _Held(run_no, run, None if run.parent_run_id is None else self._tree(run.root_run_id))
         if not run.is_over:
             self._held[run.run_id] = held

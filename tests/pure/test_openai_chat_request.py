@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from runtime.canonical import JsonObject
+from runtime.dialects.history import LATE_ANSWER
 from runtime.dialects.openai_chat import OpenAIChat
 from runtime.items import FunctionCall, FunctionCallOutput, Item, Message, ToolSpec
 
@@ -151,6 +152,13 @@ def test_a_late_answer_is_labelled() -> None:
     content = messages(Message("user", "green", "late_tool_answer"))[0]["content"]
     assert content.endswith("\ngreen")
     assert content != "green"
+
+
+def test_a_late_answer_in_parts_is_labelled_before_them() -> None:
+    picture: JsonObject = {"type": "image", "source": {"type": "url", "value": "https://a.test/green.png"}}
+    parts = messages(Message("user", [{"type": "text", "text": "green"}, picture], "late_tool_answer"))[0]["content"]
+    assert [part["type"] for part in parts] == ["text", "text", "image_url"]
+    assert parts[0] == {"type": "text", "text": LATE_ANSWER}
 
 
 def test_a_failure_is_marked_once() -> None:

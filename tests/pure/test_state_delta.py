@@ -197,6 +197,35 @@ def test_a_list_changes_only_between_its_common_ends(before: Any, after: Any, ex
     assert apply(before, operations) == after
 
 
+ROWS: list[Any] = [{"id": n, "text": f"row {n} of the list", "tags": ["a", "b"]} for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("change_it", "expected"),
+    [
+        (lambda rows: [row for row in rows if row["id"] not in (3, 17, 30)], ["remove 30", "remove 17", "remove 3"]),
+        (lambda rows: [ROWS[7], *rows[1:]], ["replace 0/id", "replace 0/text"]),
+        (lambda rows: [{"new": 1}, *rows[:5], *rows[6:], {"new": 2}], ["add 40", "remove 5", "add 0"]),
+        (lambda rows: [*rows[5:6], *rows[:5], *rows[6:]], ["remove 5", "add 0"]),
+        (lambda rows: [*rows[:2], {**rows[2], "id": 99}, *rows[3:9], *rows[10:]], ["remove 9", "replace 2/id"]),
+    ],
+)
+@pytest.mark.parametrize("how", [list, copy.deepcopy])
+def test_a_list_that_is_changed_in_several_places_is_told_place_by_place(change_it: Any, expected: list[str], how: Any):
+    after = how(change_it(ROWS))  # entries are known again as the same objects, and as equal ones
+    operations = diff({"rows": ROWS}, {"rows": after})
+    assert [f"{operation['op']} {operation['path'].removeprefix('/rows/')}" for operation in operations] == expected
+    assert apply({"rows": ROWS}, operations) == {"rows": after}
+
+
+def test_a_list_in_another_order_is_replaced_if_that_is_shorter():
+    assert [operation["op"] for operation in diff({"rows": ROWS}, {"rows": ROWS[::-1]})] == ["replace"]
+    assert [operation["path"] for operation in diff({"rows": ROWS}, {"rows": ROWS[1:] + ROWS[:1]})] == [
+        "/rows/40",
+        "/rows/0",
+    ]
+
+
 def test_what_both_states_share_is_not_looked_into():
     class Untouchable(dict[str, Any]):
         def items(self) -> Any:

@@ -197,6 +197,38 @@ def test_a_small_change_is_one_operation_at_its_place(act: Any, path: str):
     assert before == deep()
 
 
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda s: s["a"].__setitem__(slice(None), s["b"]),
+        lambda s: s["a"].__setitem__(slice(0, 0), s["b"]),
+        lambda s: s["a"].__setitem__(slice(0, 1, 1), s["b"]),
+        lambda s: s["a"].__iadd__(s["b"]).reverse(),
+        lambda s: s.update(a=s["b"]),
+        lambda s: s.__ior__({"a": s["b"]}),
+        lambda s: s.update(s["c"]),
+        lambda s: s.__ior__(s["c"]),
+    ],
+)
+def test_what_is_put_elsewhere_is_still_not_the_threads_own(put: Any):
+    before: Any = {"a": [{"n": 1}], "b": [{"n": 2}], "c": {"a": [{"n": 3}]}}
+    kept = copy.deepcopy(before)
+    seen = view(before)
+    put(seen)
+    seen["a"][0]["n"] = 9
+    assert settled(seen)["a"][0] == {"n": 9}
+    assert before == kept
+
+
+def test_a_slice_takes_whatever_can_be_iterated_and_a_place_takes_one_value():
+    seen = view([1, 2, 3, 4])
+    seen[1:3] = (letter for letter in "xyz")
+    seen[0] = "ab"
+    with pytest.raises(ValueError, match="extended slice"):
+        seen[::2] = [1]
+    assert settled(seen) == ["ab", "x", "y", "z", 4]
+
+
 def test_what_a_tool_puts_in_is_its_own_until_the_end():
     seen = view({})
     mine: list[Any] = []

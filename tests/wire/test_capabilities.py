@@ -215,14 +215,21 @@ async def a_call_runs_with_the_arguments_that_were_approved(stage: Stage) -> Non
     assert stage.behind.sent == ["Ben"]
 
 
+async def until_one_waits(served: Served) -> None:
+    """Return once a message waits for its thread."""
+    async with asyncio.timeout(10):
+        while True:
+            if (await served.get("/api/agent-runs?status=queued")).document["runs"]:
+                return
+            await asyncio.sleep(0.005)
+
+
 async def a_run_at_work_takes_in_what_is_said_meanwhile(stage: Stage) -> None:
     first = asyncio.create_task(stage.play({"tool_calls": [call("hold")]}, {"text": "As planned"}))
     await stage.behind.held.wait()
     body = ask("", run="r2", messages=[{"id": "u2", "role": "user", "content": "/tokens 2"}], protocolVersion="1.0")
     second = asyncio.create_task(stage.served.run(body, path=ALL))
-    async with asyncio.timeout(10):
-        while not (await stage.served.get("/api/agent-runs?status=queued")).document["runs"]:
-            await asyncio.sleep(0.005)
+    await until_one_waits(stage.served)
     stage.behind.go.set()
     assert said(await first) == "tok tok "
     assert (await second).types[-1] == "RUN_FINISHED"
