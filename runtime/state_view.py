@@ -31,9 +31,11 @@ def settled(value: Json) -> Json:
 
     Raises RecursionError for a value that stands within itself, and what a foreign `str()` raises.
     """
-    if isinstance(value, StateObject):
+    if _is_view(value):
         return value.settled()
-    return value.settled() if isinstance(value, StateList) else clean(value)
+    if value.__class__ is list and any(map(_is_view, value)):  # most likely a choice of what was there
+        return [settled(item) for item in value]
+    return clean(value)
 
 
 class StateObject(dict[str, Any]):
@@ -195,6 +197,10 @@ def _settled(item: Any, before: Any, shared: frozenset[int]) -> Json:
     if item is before or id(item) in shared:
         return item
     return settled(item)
+
+
+def _is_view(item: Any) -> bool:
+    return isinstance(item, StateObject | StateList)
 
 
 def _at(items: list[Any], index: int) -> Any:

@@ -193,7 +193,9 @@ _TYPES: Final = {
     "Event": "the payload as a value",
 }
 
-_READERS: Final = frozenset({"runtime/events.py", "runtime/testing.py", "agui_bridge/desk.py", "runtime/entries.py"})
+_READERS: Final = frozenset(
+    {"runtime/events.py", "runtime/testing.py", "agui_bridge/desk.py", "runtime/entries.py", "runtime/deliveries.py"}
+)
 """Modules that build events and write none: the desk's answer to a request that keeps nothing is not journaled, and a
 thread's call says again how it was committed."""
 

@@ -171,6 +171,15 @@ def test_parts_that_were_not_changed_stay_the_very_ones():
     assert before == deep()
 
 
+def test_a_choice_of_entries_in_a_new_list_consists_of_the_very_ones():
+    before = deep()
+    seen = view(before)
+    seen["list"] = [item for item in seen["list"] if item["n"] == 2]
+    after = settled(seen)
+    assert after["list"] == [{"n": 2}]
+    assert after["list"][0] is before["list"][1]
+
+
 @pytest.mark.parametrize(
     ("act", "path"),
     [
