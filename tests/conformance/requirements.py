@@ -18,7 +18,6 @@ from agui_check.requirements import REQUIREMENTS, Requirement
 
 TESTS: Final = Path(__file__).resolve().parents[1]
 
-_INTERRUPTS = "the server raises no interrupts yet"
 _DRAFT = "it speaks of the draft of 1.1; the field is unknown material under 1.0 and is left out"
 
 GAPS: Final[dict[str, str]] = {
@@ -32,11 +31,6 @@ GAPS: Final[dict[str, str]] = {
     "R-138": _DRAFT,
     "R-139": _DRAFT,
     "R-148": "children have no state of their own yet that reaches the run's",
-    **dict.fromkeys(
-        ("R-160", "R-161", "R-162", "R-163", "R-164", "R-165", "R-168", "R-169", "R-170", "R-171", "R-172", "R-173"),
-        _INTERRUPTS,
-    ),
-    **dict.fromkeys(("R-174", "R-175", "R-201"), _INTERRUPTS),
     "R-166": "it leaves coverage and expiry to clients",
     "R-183": "where metadata lands is the client's doing; ours stands on messages alone",
     "R-202": "the journal has every executed call; the audit of decisions is not built yet",

@@ -12,7 +12,7 @@ from runtime.items import FunctionCall, FunctionCallOutput
 from runtime.state_delta import apply
 from runtime.testing import calls, says
 from runtime.tools.context import ToolContext
-from runtime.tools.toolbox import ToolError, tool
+from runtime.tools.toolbox import Tool, ToolError, tool
 from tests.contract.workshop import only, types, workshop
 
 
@@ -216,3 +216,41 @@ async def test_a_state_that_is_not_json_is_made_json():
         run = await shop.begin()
         assert types(await shop.follow(run))[-1] == "run.completed"
         assert (await shop.supervisor.thread(run.thread_id)).state["text"] == "\ufffd"
+
+
+class Untold:
+    """What cannot even be printed."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words for it")
+
+    __repr__ = __str__
+
+
+@tool
+def leave_what_cannot_be_told(ctx: ToolContext) -> str:
+    """Put something into the state that cannot be printed."""
+    ctx.state["odd"] = Untold()
+    return "ok"
+
+
+@tool
+async def tie_a_knot(ctx: ToolContext) -> str:
+    """Put the state into itself."""
+    ctx.state["knot"] = ctx.state
+    return "ok"
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"), [(leave_what_cannot_be_told, "no words for it"), (tie_a_knot, "recursion")], ids=["words", "knot"]
+)
+async def test_a_state_that_cannot_be_told_fails_its_call_and_nothing_else(odd: Tool, words: str):
+    made = calls((odd.name, "{}"), ("put", '{"key": "b", "value": 2}'))
+    async with workshop(made, says("Fine."), tools=[odd, put]) as shop:
+        run = await shop.begin()
+        events = await shop.follow(run)
+        assert types(events)[-1] == "run.completed"
+        told = {call: (result, kind) for call, result, kind in outputs(events)}
+        assert (told["call_0"][1], told["call_1"]) == ("error", ("ok", "result"))
+        assert words in told["call_0"][0]
+        assert (await shop.supervisor.thread(run.thread_id)).state == {"b": 2}
