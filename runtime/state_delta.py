@@ -92,6 +92,38 @@ def merge(before: Json, theirs: Json, mine: Json) -> Json:
     raise PatchConflict(details={"reason": "both changes are of the same value"})
 
 
+def carried(before: Json, basis: Json, after: Json) -> Json:
+    """What becomes of `before` if it is changed as `basis` was to become `after`.
+
+    `basis` is `before` as a type reads it: members that the type does not know are missing in it, others it has added.
+    Those stay as they are, unless the change is of them. Nothing is changed; parts are shared.
+    """
+    if _same(basis, after):
+        return before
+    if {before.__class__, basis.__class__, after.__class__} == {dict}:
+        changed: JsonObject = {}
+        for key in before | after:
+            if key in after:
+                value = carried(before.get(key, _MISSING), basis.get(key, _MISSING), after[key])
+            else:
+                value = _MISSING if key in basis else before[key]
+            if value is not _MISSING:
+                changed[key] = value
+        return changed
+    if {before.__class__, basis.__class__, after.__class__} == {list} and len(before) == len(basis):
+        return _carried_entries(before, basis, after)
+    return after
+
+
+def _carried_entries(before: list[Json], basis: list[Json], after: list[Json]) -> list[Json]:
+    if len(basis) == len(after):
+        return [carried(*entries) for entries in zip(before, basis, after, strict=True)]
+    changed = list(after)
+    for place, place_now in stayed(basis, after)[0]:
+        changed[place_now] = before[place]
+    return changed
+
+
 def _with_own_path(document: Json, path: Json, copied: dict[int, Json]) -> Json:
     """The document with the containers on the way to `path` copied, so that they may be changed; those in `copied` are
     already. A path that leads nowhere is left to whoever applies it."""

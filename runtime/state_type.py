@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
-from runtime.canonical import Json, JsonObject, canonical, clean
+from runtime.canonical import Json, JsonObject, clean
 from runtime.errors import ConfigurationError, InvalidInput
 from runtime.json_types import QuietSchema, problems_of, tidy
 
@@ -41,17 +41,23 @@ class StateType:
             return self.adapter.validate_json(orjson.dumps(state))
         except ValidationError as error:
             problems = problems_of(error, state, whole="the state")[:_MOST_TOLD]
-            paths = ["/" + "/".join(map(str, each["loc"])) for each in error.errors()][:_MOST_TOLD]
+            paths = ["".join(f"/{step}" for step in each["loc"]) for each in error.errors()][:_MOST_TOLD]
             said = f"The state does not fit {self.name}: {problems[0]}."
             raise StateMisfit(said, details={"path": f"/state{paths[0]}", "paths": paths}) from error
 
-    def write(self, value: Any, before: Json) -> Json:
-        """The state that a value is; `before` itself if that is the same."""
+    def write(self, value: Any) -> Json:
+        """The state that a value is. Raises StateMisfit."""
         try:
-            after = clean(self.adapter.dump_python(value, mode="json", by_alias=True))
+            return clean(self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False))
         except PydanticSerializationError as error:
             raise StateMisfit(f"What the tool made of the state has no JSON form: {error}.") from error
-        return before if canonical(after) == canonical(before) else after
+
+    def written(self, value: Any) -> Json:
+        """The state that a tool's value is, which fits: a value may have been changed into what it could not be made
+        of. Raises StateMisfit."""
+        state = self.write(value)
+        self.read(state)
+        return state
 
 
 def read_state_type(type_: Any) -> StateType:

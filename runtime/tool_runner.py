@@ -21,7 +21,6 @@ from runtime.items import Content
 from runtime.schedule import batches
 from runtime.scope import RunScope
 from runtime.state_delta import PatchConflict, change, merge
-from runtime.state_type import StateMisfit
 from runtime.steps import Fail, Stop, Suspend
 from runtime.tool_facts import ToolFacts
 from runtime.tools.context import ToolContext
@@ -198,11 +197,9 @@ class ToolRunner:
         facts: list[e.Event] = []
         if changes:
             try:
-                facts = self._state_change(before, context.settled_state())
+                facts = self._state_change(before, context.settled_state)
             except (PatchConflict, RecursionError):
                 result, kind = _UNFIT, "error"
-            except StateMisfit as error:
-                result, kind = error.message, "error"
         if one.changed:
             result = with_arguments(result, one.used)
         scope.log.emit([*facts, *scope.sampling.tool_output(call.tool_call_id, result, kind)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -18,8 +19,8 @@ from runtime.interrupts import INPUT, Question
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.run import RunRecord
-from runtime.state_delta import change
-from runtime.state_type import StateType
+from runtime.state_delta import carried, change
+from runtime.state_type import StateMisfit, StateType
 from runtime.state_view import settled, view
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class ToolContext:
 
     __slots__ = (
         "_activities",
+        "_after",
+        "_basis",
         "_before",
         "_run_stopped",
         "_state",
@@ -110,7 +113,8 @@ class ToolContext:
         self.tool_call_id = tool_call_id
         self.idempotency_key = idempotency_key
         """The same for every execution of this call: give it to services that can refuse to do a thing twice."""
-        self._before = state
+        self._before = self._after = state
+        self._basis: Json = None
         self._state: Any = _UNREAD
         self._state_type = state_type
         self.deps = deps
@@ -128,27 +132,44 @@ class ToolContext:
     def state(self) -> Any:
         """The shared state, which the tool may change: a dict or list, or a value of the agent's `state_type`.
 
-        What the call has made of it is committed with its result, and dropped if it fails. Raises ToolError if the
-        state does not fit the type any more.
+        What the call has made of it is committed with its result, and dropped if it fails. Raises StateMisfit if the
+        state does not fit the type; a value that does may be put in its place all the same.
         """
         if self._state is _UNREAD:
-            kind = self._state_type
-            self._state = view(self._before) if kind is None else kind.read(self._before)
+            self._state = self._opened()
         return self._state
 
     @state.setter
     def state(self, value: Any) -> None:
+        if self._state is _UNREAD and self._state_type is not None:
+            with suppress(StateMisfit):
+                self._opened()
         self._state = value
 
-    def settled_state(self) -> Json:
-        """For whoever executes the call: what it has made of the state, the very state of before if nothing.
+    def _opened(self) -> Any:
+        if self._state_type is None:
+            return view(self._before)
+        value = self._state_type.read(self._before)
+        self._basis = self._state_type.write(value)
+        return value
 
-        Raises RecursionError, and what a foreign `str()` raises.
+    def settle(self) -> None:
+        """For whoever executes the call, when its function is done: what it does to the state from now on is lost.
+
+        Raises StateMisfit, RecursionError, and what foreign code raises in telling its values.
         """
         if self._state is _UNREAD:
-            return self._before
+            return
         kind = self._state_type
-        return settled(self._state) if kind is None else kind.write(self._state, self._before)
+        if kind is None:
+            self._after = settled(self._state)
+        else:
+            self._after = carried(self._before, self._basis, kind.written(self._state))
+
+    @property
+    def settled_state(self) -> Json:
+        """For whoever executes the call: the state as it was settled, the very state of before if nothing was changed."""
+        return self._after
 
     @property
     def cancelled(self) -> bool:

@@ -2,7 +2,7 @@
 
 A tool is foreign code: its exceptions are translated here, once, into something that the model can read. Nothing that
 it does ends the run, and nothing but the run's own cancellation leaves `execute` as an exception. It knows nothing of
-the journal, of state changes or of whether the call was allowed.
+the journal, of what becomes of a changed state or of whether the call was allowed.
 
 A generator is read to its end. Whatever it yields is told as progress, because nobody knows yet whether more follows;
 what came last is the output.
@@ -25,6 +25,7 @@ import orjson
 from runtime.canonical import Json, JsonObject, clean, clean_text
 from runtime.interrupts import Suspended
 from runtime.items import Content
+from runtime.state_type import StateMisfit
 from runtime.tools.context import ToolContext
 from runtime.tools.threads import ThreadLimiter
 from runtime.tools.toolbox import Tool, ToolError
@@ -89,8 +90,10 @@ async def _start(tool: Tool, arguments: dict[str, object], context: ToolContext,
 async def _call_async(tool: Tool, keywords: dict[str, object], context: ToolContext) -> Content:
     try:
         if tool.streams:
-            return as_content(await _last_of(cast("AsyncGenerator[object]", tool.function(**keywords)), context))
-        return as_content(await cast("Awaitable[object]", tool.function(**keywords)))
+            value = await _last_of(cast("AsyncGenerator[object]", tool.function(**keywords)), context)
+        else:
+            value = await cast("Awaitable[object]", tool.function(**keywords))
+        return _made(value, context)
     except SystemExit as error:
         # A task would pass it on to the event loop and end the server.
         raise RuntimeError("the tool tried to end the process") from error
@@ -106,12 +109,19 @@ async def _last_of(yielded: AsyncGenerator[object], context: ToolContext) -> obj
 
 def _call_sync(tool: Tool, keywords: dict[str, object], context: ToolContext) -> Content:
     if tool.streams:
-        return as_content(_last_of_sync(cast("Generator[object, None, object]", tool.function(**keywords)), context))
+        return _made(_last_of_sync(cast("Generator[object, None, object]", tool.function(**keywords)), context), context)
     value = tool.function(**keywords)
     if inspect.iscoroutine(value):
         value.close()
         raise TypeError("the tool returned a coroutine; its function must be declared with `async def`")
-    return as_content(value)
+    return _made(value, context)
+
+
+def _made(value: object, context: ToolContext) -> Content:
+    """What the function has made, told while it still counts as the tool's work: its values are foreign code, too."""
+    content = as_content(value)
+    context.settle()
+    return content
 
 
 def _last_of_sync(yielded: Generator[object, None, object], context: ToolContext) -> object:
@@ -153,7 +163,7 @@ def _output(job: Job, tool: Tool, context: ToolContext) -> Output:
         return Output(job.result(), False, "result")
     if isinstance(error, Suspended):
         return Output("", False, SUSPENDED)
-    if isinstance(error, ToolError):
+    if isinstance(error, ToolError | StateMisfit):
         return _error(error.message)
     _log.warning("tool %s failed (call %s)", tool.name, context.tool_call_id, exc_info=error)
     return _error(_told(error))
