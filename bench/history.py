@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from agui_bridge.intake import IntakePolicy, Plan, reconcile
+from agui_bridge.interrupts import Answerer
 from agui_bridge.prelude import prelude
 from agui_bridge.run_input import RunInput, parse
 from agui_bridge.transcript import transcript
@@ -18,6 +19,7 @@ from runtime import events as e
 from runtime.canonical import JsonObject, digest
 from runtime.thread import Thread
 
+ANSWERER = Answerer("me", 0)
 LENGTHS = (10, 100, 1_000, 10_000)
 MEASURED_MESSAGES = 20_000
 WORDS = "It rains in Bergen, as it does on most days; take the train that leaves at nine. " * 2
@@ -78,7 +80,7 @@ def cost(run_input: RunInput, thread: Thread) -> float:
     times = max(MEASURED_MESSAGES // len(run_input.messages), 1)
     began = time.perf_counter()
     for _ in range(times):
-        reconcile(run_input, thread, IntakePolicy())
+        reconcile(run_input, thread, IntakePolicy(), ANSWERER)
         prelude(thread, "run", run_input.messages, run_input.state)
     return (time.perf_counter() - began) / times / len(run_input.messages) * 1e6
 
@@ -103,7 +105,7 @@ def main() -> None:
     empty = Thread("thr")
     costs = [cost(asked(shown[length], empty), empty) for length in LENGTHS]
     print(f"{'unknown thread':<24}" + "".join(f"{each:>10.1f}" for each in costs))
-    plans = [reconcile(asked(shown[length], empty), empty, IntakePolicy()) for length in LENGTHS]
+    plans = [reconcile(asked(shown[length], empty), empty, IntakePolicy(), ANSWERER) for length in LENGTHS]
     print(f"{'fold of its seed':<24}" + "".join(f"{folding(plan):>10.1f}" for plan in plans))
 
 

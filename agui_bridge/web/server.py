@@ -31,8 +31,8 @@ CLOSE_S = 3
 """How long connections may take to close after their streams have ended, in seconds."""
 
 COLLECT_AFTER = (20_000, 20, 20)
-"""The thresholds of the garbage collector: a run makes thousands of small objects that free themselves. Measured: 7 % of
-the CPU time of a streamed delta less than with the interpreter's own."""
+"""The thresholds of the garbage collector: a run makes thousands of small objects that free themselves. Measured: 7 %
+less CPU time for a streamed delta than with those of the interpreter."""
 
 BACKLOG = 2048
 """How many connections may wait to be accepted."""

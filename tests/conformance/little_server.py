@@ -35,7 +35,7 @@ class Little:
     trusts_payloads: bool = False
     forgets_interrupts: bool = False
     executes_again: bool = False
-    declares: Callable[[Event], Event] = lambda declared: declared
+    declares: Callable[[Event], Any] = lambda declared: declared
     lists_tools_of_pages: bool = False
     tools: list[Event] = field(default_factory=list[Event])
     open: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])

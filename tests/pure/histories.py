@@ -30,7 +30,7 @@ from runtime.output import MODES, Output
 from runtime.output_type import read_output_type
 from runtime.sampling import Sampling
 from runtime.state_delta import change
-from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed
+from runtime.steps import CallModel, Fail, RunTools, Stop, Succeed, Suspend
 from runtime.testing import CountingIds
 from runtime.thread import Thread
 from runtime.tools.toolbox import Toolbox, tool
@@ -215,6 +215,8 @@ class Theatre:
             case Stop(reason):
                 self._tell(performed, [e.RunCancelling(reason)])
                 return e.RunCancelled(reason, True, None, sampling.usage or None)
+            case Suspend():
+                raise AssertionError("nobody asks anything here")
 
     def _round(self, performed: Performed, sampling: Sampling) -> e.Event | None:
         self._tell(performed, sampling.round_started("chance-1", {"digest": "", "items": 0}))
