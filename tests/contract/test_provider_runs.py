@@ -266,3 +266,19 @@ def history_of(items: list[Item]) -> list[Item]:
 
 def _plain(item: Item) -> Item:
     return Reasoning(item.text, "") if isinstance(item, Reasoning) else item
+
+
+@tool
+async def hear() -> list[JsonObject]:
+    """Hear something that no model can be given."""
+    return [{"type": "audio", "source": {"type": "data", "value": "AAAA", "mime_type": "audio/wav"}}]
+
+
+@pytest.mark.requirement("R-115")
+async def test_a_result_that_a_model_cannot_take_is_left_out_and_the_call_still_answered(kind: str) -> None:
+    async with running(kind, calls(("hear", "{}")), "Done", tools=[hear]) as (shop, provider):
+        assert types(await shop.run("Listen"))[-1] == "run.completed"
+    [asked] = provider.requests[1:]
+    last = asked["input" if kind == "openai" else "messages"][-1]
+    told = last["content"][0]["content"] if kind == "anthropic" else last.get("output", last.get("content"))
+    assert told == ""
