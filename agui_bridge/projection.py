@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from agui_bridge.content import content_out
 from agui_bridge.interrupts import shown
+from agui_bridge.predictions import PREDICT_STATE, Predictions
 from agui_bridge.prelude import Prelude, letting_go
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
@@ -99,6 +100,7 @@ class Projector:
         self._children: dict[str, Child] = {}
         self._open_children: dict[str, None] = {}
         self._state_changes: list[e.StateSnapshot | e.StateDelta] = []
+        self._predictions = Predictions()
         self._late_results: list[e.ToolCallCompleted] = []
         """Outputs of calls that earlier runs have made."""
         self._progress: dict[str, e.ToolCallProgress] = {}
@@ -133,6 +135,7 @@ class Projector:
         comes back."""
         self._prelude = Prelude(base=base, state=state)
         self._state_changes = []
+        self._predictions.replaced()
 
     # --- the run --------------------------------------------------------------------------------------------------
 
@@ -171,6 +174,7 @@ class Projector:
         below = {run_id for run_id, projector in self._family.items() if isinstance(projector, Child)}
         interrupts = [shown(each, below) for each in event.interrupts]
         closing = self._close_all()
+        self._predictions.replaced()
         restated = [agui.state_snapshot(self._state()), self._snapshot()]
         return [*closing, *restated, *self._finish(agui.interrupt(interrupts), event.usage)]
 
@@ -197,6 +201,8 @@ class Projector:
 
     def _end(self, *terminal: AguiEvent) -> list[AguiEvent]:
         closing = self._close_all()
+        if self._predictions.end_all():
+            closing.append(agui.state_snapshot(self._state()))
         if self._has_cut_calls() or self._has_settled():
             # A stock client would run the handler of a cut call, and goes on showing the progress of one that is over.
             closing.append(self._snapshot())
@@ -342,6 +348,9 @@ class Projector:
         out = self._close_text(text_metadata(WORKING, self._round))  # with a call this round cannot be final
         self._started.add(call)
         self._open.calls[call] = None
+        if event.predicts and self._owner is None:  # the state of a child run is not the page's
+            predicted = self._predictions.begin(call, event.tool_name, event.predicts)
+            out.append(agui.custom(PREDICT_STATE, predicted))
         return [*out, agui.tool_call_start(call, event.tool_name, self._round_message(event.message_id))]
 
     def _call_delta(self, event: e.ToolCallDelta) -> Sequence[AguiEvent]:
@@ -375,6 +384,8 @@ class Projector:
     def _call_completed(self, event: e.ToolCallCompleted) -> list[AguiEvent]:
         call = event.tool_call_id
         settled = self._settle(call)
+        if self._predictions.end(call):
+            settled.append(agui.state_snapshot(self._state()))
         unseen = call in self._committed and call not in self._started
         if unseen or not is_shown(event.kind):
             return settled
@@ -386,10 +397,12 @@ class Projector:
 
     def _state_snapshot(self, event: e.StateSnapshot) -> list[AguiEvent]:
         self._state_changes.append(event)
+        self._predictions.replaced()
         return [] if event.origin == "client" else [agui.state_snapshot(event.snapshot)]
 
     def _state_delta(self, event: e.StateDelta) -> list[AguiEvent]:
         self._state_changes.append(event)
+        self._predictions.come_true(event.delta)
         return [agui.state_delta(event.delta)]
 
     # --- children -------------------------------------------------------------------------------------------------

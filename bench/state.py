@@ -45,6 +45,11 @@ def appended(seen: Json) -> None:
     seen["todos"].append({"text": "more", "done": False})
 
 
+def two_taken_out(seen: Json) -> None:
+    del seen["todos"][-2]
+    del seen["todos"][1]
+
+
 def text(seen: Json) -> None:
     seen["title"] += "."
 
@@ -84,7 +89,7 @@ def main() -> None:
         parsed.append(perf_counter_ns() - began)
     parser_ms = statistics.median(parsed) / 1e6
     print(f"a state of {len(data) / 1024:.0f} KiB; the parser takes {parser_ms:.2f} ms")
-    for act in (entry_of_a_list, member_of_an_object, appended, text, only_read):
+    for act in (entry_of_a_list, member_of_an_object, appended, two_taken_out, text, only_read):
         ms = cost(state, act, options.turns)
         print(f"{act.__name__.replace('_', ' '):<24} {ms:>7.3f} ms   {ms / parser_ms:>5.2f} x parser")
 

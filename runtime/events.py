@@ -223,7 +223,8 @@ class ReasoningCompleted:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStarted:
-    """The model begins to write a tool call (provisional)."""
+    """The model begins to write a tool call (provisional). `predicts` says of members of the state which argument each
+    will be, once the call has been executed."""
 
     event_type: ClassVar[str] = "tool.call.started"
     message_id: str
@@ -231,6 +232,7 @@ class ToolCallStarted:
     content_index: int
     tool_call_id: str
     tool_name: str
+    predicts: JsonObject | None = None
 
 
 @dataclass(slots=True)

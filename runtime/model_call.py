@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 
 from runtime import events as e
@@ -24,15 +25,11 @@ from runtime.prompt import instructions
 from runtime.samples import Completed, Sample
 from runtime.scope import RunScope
 from runtime.steps import Fail, Stop
-from runtime.tools.toolbox import Tool
 
 log = logging.getLogger("agui_bridge.engine")
 
 MOST_WAIT_S = 60.0
 """The longest wait that a provider may ask for before a retry; beyond it the round fails: somebody is watching."""
-
-PREDICT_STATE = "PredictState"
-"""The name of the `custom` event that says which members of the state a call's arguments will be; pages know it so."""
 
 RETRY = "agui-bridge.model_retry"
 """The name of the `custom` event that says that an attempt failed and the model is asked again."""
@@ -45,8 +42,7 @@ class ModelCall:
         self._scope = scope
         self._hooks = hooks
         self._committed: list[e.Event] = []
-        tools = (tool for tool in scope.agent.toolbox if tool.predicts)
-        self._predictions = {tool.name: _prediction(tool) for tool in tools}
+        self._predictions = {tool.name: dict(tool.predicts) for tool in scope.agent.toolbox if tool.predicts}
         self.is_streaming = False
         """Whether a stream is open, or would not close."""
 
@@ -176,13 +172,13 @@ class ModelCall:
         self._scope.log.emit(self._with_predictions(events) if self._predictions else events)
 
     def _with_predictions(self, events: list[e.Event]) -> list[e.Event]:
-        """What a page needs to know to show what a call will make of the state, before the call begins."""
-        out: list[e.Event] = []
-        for event in events:
-            if isinstance(event, e.ToolCallStarted) and event.tool_name in self._predictions:
-                out.append(self._predictions[event.tool_name])
-            out.append(event)
-        return out
+        """The events; a call that begins says what it will make of the state."""
+        return [
+            replace(event, predicts=self._predictions.get(event.tool_name))
+            if isinstance(event, e.ToolCallStarted)
+            else event
+            for event in events
+        ]
 
     @asynccontextmanager
     async def _streaming(
@@ -199,11 +195,6 @@ class ModelCall:
                 log.exception("a model's stream could not be closed")
             finally:
                 self.is_streaming = False
-
-
-def _prediction(tool: Tool) -> e.Custom:
-    shown = [{"state_key": key, "tool": tool.name, "tool_argument": name} for key, name in tool.predicts.items()]
-    return e.Custom(PREDICT_STATE, shown)
 
 
 def _retry(round_: int, attempt: int, error: ProviderError, wait_s: float) -> e.Custom:

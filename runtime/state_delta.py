@@ -102,7 +102,7 @@ def carried(before: Json, basis: Json, after: Json) -> Json:
         return before
     if {before.__class__, basis.__class__, after.__class__} == {dict}:
         changed: JsonObject = {}
-        for key in before | after:
+        for key in cast("JsonObject", before | after):
             if key in after:
                 value = carried(before.get(key, _MISSING), basis.get(key, _MISSING), after[key])
             else:

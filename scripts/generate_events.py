@@ -125,13 +125,15 @@ SHOWN: Final[dict[str, str]] = {
     "and a STATE_SNAPSHOT when the page believes in another state.",
     "run.completed": "What is open is closed. If calls told of their progress, a MESSAGES_SNAPSHOT that lets go of it. "
     "Then the outcome `success`, with `pendingToolCallIds`, `usage` and `result`.",
-    "run.failed": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code and the "
-    "message; RUN_FINISHED before it, if the request answered interrupts.",
+    "run.failed": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it, and a STATE_SNAPSHOT "
+    "without what it predicted. Then the code and the message; RUN_FINISHED before it, if the request "
+    "answered interrupts.",
     "run.cancelling": "Nothing: the end shows it.",
-    "run.cancelled": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the outcome "
-    "`cancelled`.",
-    "run.interrupted": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it. Then the code "
-    "`run_interrupted`; RUN_FINISHED before it, if the request answered interrupts.",
+    "run.cancelled": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it, and a STATE_SNAPSHOT "
+    "without what it predicted. Then the outcome `cancelled`.",
+    "run.interrupted": "What is open is closed. If a call was cut, a MESSAGES_SNAPSHOT without it, and a "
+    "STATE_SNAPSHOT without what it predicted. Then the code `run_interrupted`; RUN_FINISHED before it, if the request "
+    "answered interrupts.",
     "run.suspended": "What is open is closed; then the state and the messages as snapshots, and the outcome "
     "`interrupt` with all that is asked.",
     "round.started": "The step `round-N`.",
@@ -144,7 +146,8 @@ SHOWN: Final[dict[str, str]] = {
     "reasoning.started": "Nothing: a thought without text is not shown.",
     "reasoning.delta": "The first one opens the thought.",
     "reasoning.completed": "The thought is closed, with its signature or encrypted value.",
-    "tool.call.started": "Text before it is closed as a working message: with a call the round cannot be final.",
+    "tool.call.started": "Text before it is closed as a working message: with a call the round cannot be final. What "
+    "the call will make of the state is told before it, as CUSTOM `PredictState`.",
     "tool.call.delta": "The arguments, as written.",
     "tool.call.committed": "Only now the call is closed. A page that runs its own tools at TOOL_CALL_END never runs a "
     "call that was not committed.",
@@ -152,7 +155,7 @@ SHOWN: Final[dict[str, str]] = {
     "tool.call.progress": "An activity of the type `agui-bridge.progress`, until the call has its output: then it is "
     "told as settled, and it goes at the end of the run.",
     "tool.call.completed": "The result. Nothing for `client` and `unanswered`: the page has its own answer, or gave "
-    "none.",
+    "none. A STATE_SNAPSHOT before it, if something did not become of the state that was predicted.",
     "tool.call.recorded": "Nothing.",
     "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
     "state.delta": "The same operations.",

@@ -168,7 +168,7 @@ class ToolContext:
 
     @property
     def settled_state(self) -> Json:
-        """For whoever executes the call: the state as it was settled, the very state of before if nothing was changed."""
+        """For whoever executes the call: the state as it was settled, the very one of before if nothing was changed."""
         return self._after
 
     @property

@@ -109,7 +109,9 @@ async def _last_of(yielded: AsyncGenerator[object], context: ToolContext) -> obj
 
 def _call_sync(tool: Tool, keywords: dict[str, object], context: ToolContext) -> Content:
     if tool.streams:
-        return _made(_last_of_sync(cast("Generator[object, None, object]", tool.function(**keywords)), context), context)
+        return _made(
+            _last_of_sync(cast("Generator[object, None, object]", tool.function(**keywords)), context), context
+        )
     value = tool.function(**keywords)
     if inspect.iscoroutine(value):
         value.close()

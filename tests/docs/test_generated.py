@@ -57,7 +57,13 @@ def test_what_can_become_of_an_event_is_read_from_the_projection() -> None:
     assert become["tool.call.committed"] == ["TOOL_CALL_END"]
     assert become["state.delta"] == ["STATE_DELTA"]
     assert become["tool.execution.started"] == []
-    assert become["run.failed"] == [generate_events.CLOSING, "MESSAGES_SNAPSHOT", "RUN_FINISHED", "RUN_ERROR"]
+    assert become["run.failed"] == [
+        generate_events.CLOSING,
+        "STATE_SNAPSHOT",
+        "MESSAGES_SNAPSHOT",
+        "RUN_FINISHED",
+        "RUN_ERROR",
+    ]
     assert {cls for cls, types in become.items() if types} <= {cls.event_type for cls in _HANDLERS}
 
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from runtime.canonical import canonical
 from runtime.errors import AguiBridgeError
 from runtime.events import StateDelta, StateSnapshot
-from runtime.state_delta import PatchConflict, apply, change, diff
+from runtime.state_delta import PatchConflict, apply, carried, change, diff
 
 _SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "agui_check" / "schema-1.0.json").read_text("utf-8"))
 VALID = Draft202012Validator({"$defs": _SCHEMA["$defs"], "$ref": "#/$defs/JsonPatch"})
@@ -243,6 +243,45 @@ def test_deep_states_can_be_told_apart():
     for _ in range(200):
         before, after = [{"a": before}], [{"a": after}]
     assert diff(before, after) == [{"op": "replace", "path": "/0/a" * 200, "value": 2}]
+
+
+# --- changes of a part --------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(pairs)
+def test_a_change_of_all_that_is_there_is_the_change_itself(pair: tuple[Any, Any]):
+    before, after = pair
+    kept = canonical([before, after])
+    assert canonical(carried(before, before, after)) == canonical(after)
+    assert carried(before, after, after) is before
+    assert canonical([before, after]) == kept
+
+
+@pytest.mark.parametrize(
+    ("before", "basis", "after", "expected"),
+    [
+        ({"n": 1, "theirs": 2}, {"n": 1}, {"n": 3}, {"n": 3, "theirs": 2}),
+        ({"n": 1, "theirs": 2}, {"n": 1}, {}, {"theirs": 2}),
+        ({"theirs": 2}, {"n": 0}, {"n": 0}, {"theirs": 2}),
+        ({"theirs": 2}, {"n": 0, "m": 0}, {"n": 1, "m": 0}, {"n": 1, "theirs": 2}),
+        ({"n": "1"}, {"n": 1, "m": 0}, {"n": 1, "m": 2}, {"n": "1", "m": 2}),
+        ({"a": {"n": 1, "theirs": 2}}, {"a": {"n": 1}}, {"a": {"n": 3}}, {"a": {"n": 3, "theirs": 2}}),
+        ({"a": {"n": 1, "theirs": 2}}, {"a": {"n": 1}}, {"a": [1]}, {"a": [1]}),
+        (
+            [{"n": 1, "t": 2}, {"n": 2, "t": 3}],
+            [{"n": 1}, {"n": 2}],
+            [{"n": 1}, {"n": 3}],
+            [{"n": 1, "t": 2}, {"n": 3, "t": 3}],
+        ),
+        ([{"n": 1, "t": 2}, {"n": 2, "t": 3}], [{"n": 1}, {"n": 2}], [{"n": 2}], [{"n": 2, "t": 3}]),
+        ([{"n": 1, "t": 2}], [{"n": 1}], [{"n": 0}, {"n": 1}], [{"n": 0}, {"n": 1, "t": 2}]),
+    ],
+)
+def test_what_the_basis_does_not_know_stays_and_what_it_has_added_is_not_told(
+    before: Any, basis: Any, after: Any, expected: Any
+):
+    assert canonical(carried(before, basis, after)) == canonical(expected)
 
 
 # --- conflicts --------------------------------------------------------------------------------------------------------

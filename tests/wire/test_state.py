@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from runtime.agent import Agent
 from runtime.errors import ConfigurationError
+from runtime.samples import Completed, ToolCallDelta
 from runtime.testing import ScriptedProvider, calls, says
 from runtime.tools.context import ToolContext
-from runtime.tools.toolbox import tool
-from tests.serving import JsonObject, ask, serving
+from runtime.tools.toolbox import ToolError, tool
+from tests.serving import Answer, JsonObject, ask, serving
 
 
 class Todo(BaseModel):
@@ -59,8 +62,35 @@ async def misfit(ctx: ToolContext) -> str:
     return "never"
 
 
+@tool
+async def spoil(ctx: ToolContext) -> str:
+    """Change the state into what it could not have been made of."""
+    ctx.state.todos[0].done = "perhaps"
+    return "never"
+
+
+@tool
+async def look(ctx: ToolContext) -> str:
+    """Only look."""
+    board: Board = ctx.state
+    return f"{len(board.todos)} of {board.owner}"
+
+
+TOOLS = [finish, take, replace, misfit, spoil, look]
+
+
 def agent(*rounds: Any) -> Agent:
-    return Agent("a", model=ScriptedProvider(*rounds), tools=[finish, take, replace, misfit], state_type=Board)
+    return Agent("a", model=ScriptedProvider(*rounds), tools=TOOLS, state_type=Board)
+
+
+def told(answer: Answer) -> list[Any]:
+    """What a page was told of the state."""
+    return [event.get("delta") or event.get("snapshot") for event in answer.events if "STATE" in event["type"]]
+
+
+def results(answer: Answer) -> list[str]:
+    """What the model was told."""
+    return [event["content"] for event in answer.events if event["type"] == "TOOL_CALL_RESULT"]
 
 
 BOARD: JsonObject = {"todos": [{"text": "tea", "done": False}, {"text": "jam", "done": False}], "owner": "ann"}
@@ -72,12 +102,26 @@ async def test_tools_change_a_state_of_a_type_and_the_page_is_told_what_changed(
         agent(calls(("finish", '{"text": "jam"}'), ("take", '{"name": "bob"}')), says("Done"))
     ) as served:
         answer = await served.run(ask("Go", state=BOARD, protocolVersion="1.0"))
-    deltas = [event["delta"] for event in answer.events if event["type"] == "STATE_DELTA"]
-    assert deltas == [
+    assert told(answer) == [
         [{"op": "replace", "path": "/todos/1/done", "value": True}],
         [{"op": "replace", "path": "/owner", "value": "bob"}],
     ]
-    assert "STATE_SNAPSHOT" not in answer.types
+
+
+async def test_a_tool_that_only_looks_at_a_state_of_a_type_changes_nothing():
+    async with serving(agent(calls(("look", "{}")), says("Done"))) as served:
+        answer = await served.run(ask("Go", state={"todos": [{"text": "tea"}], "mine": 1}, protocolVersion="1.0"))
+    assert (results(answer), told(answer)) == (["1 of nobody"], [])
+
+
+async def test_what_the_type_does_not_know_is_the_pages_and_stays():
+    state = {"todos": [{"text": "tea", "colour": "red"}, {"text": "jam"}], "scroll": 7}
+    async with serving(agent(calls(("finish", '{"text": "tea"}'), ("replace", "{}")), says("Done"))) as served:
+        answer = await served.run(ask("Go", state=state, protocolVersion="1.0"))
+    assert told(answer) == [
+        [{"op": "add", "path": "/todos/0/done", "value": True}],
+        {"todos": [], "scroll": 7, "owner": "new"},
+    ]
 
 
 async def test_a_tool_may_put_another_value_of_the_type_in_its_place():
@@ -91,9 +135,64 @@ async def test_a_tool_may_put_another_value_of_the_type_in_its_place():
 async def test_what_is_no_value_of_the_type_fails_the_call_and_changes_nothing():
     async with serving(agent(calls(("misfit", "{}")), says("Done"))) as served:
         answer = await served.run(ask("Go", state=BOARD, protocolVersion="1.0"))
-    [result] = [event["content"] for event in answer.events if event["type"] == "TOOL_CALL_RESULT"]
-    assert "no JSON form" in result or "does not fit" in result
-    assert "STATE_DELTA" not in answer.types
+    assert ["no JSON form" in result for result in results(answer)] == [True]
+    assert told(answer) == []
+
+
+async def test_a_value_that_was_changed_into_a_misfit_fails_the_call_and_changes_nothing():
+    async with serving(agent(calls(("spoil", "{}"), ("look", "{}")), says("Done"))) as served:
+        answer = await served.run(ask("Go", state=BOARD, protocolVersion="1.0"))
+    [spoiled, looked] = results(answer)
+    assert spoiled.startswith("The state does not fit Board: todos.0.done")
+    assert (looked, told(answer)) == ("2 of ann", [])
+
+
+async def test_a_state_that_does_not_fit_any_more_fails_who_reads_it_and_may_be_replaced():
+    model = ScriptedProvider(says("Hello"), calls(("look", "{}"), ("replace", "{}"), ("look", "{}")), says("Done"))
+    untyped = Agent("before", model=model, tools=TOOLS)
+    typed = Agent("now", model=model, tools=TOOLS, state_type=Board)
+    async with serving([untyped, typed]) as served:
+        given = {"owner": 7}
+        await served.run(ask("Go", state=given, protocolVersion="1.0"), "/agents/before")
+        again = ask("On", run="r2", message="u2", state=given, protocolVersion="1.0")
+        answer = await served.run(again, "/agents/now")
+    assert [result.partition(":")[0] for result in results(answer)] == [
+        "The state does not fit Board",
+        "new",
+        "0 of new",
+    ]
+
+
+class Notes(TypedDict):
+    """Notes as a plain dict of a type."""
+
+    notes: list[str]
+
+
+@dataclass
+class Counter:
+    """A dataclass."""
+
+    n: int = 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "state", "act", "delta"),
+    [
+        (Notes, {"notes": ["a"]}, lambda s: s["notes"].append("b"), {"op": "add", "path": "/notes/1", "value": "b"}),
+        (Counter, {"n": 1}, lambda s: setattr(s, "n", 2), {"op": "replace", "path": "/n", "value": 2}),
+    ],
+)
+async def test_a_typed_dict_and_a_dataclass_are_types_of_states(type_: Any, state: Any, act: Any, delta: Any):
+    def change(ctx: ToolContext) -> str:
+        act(ctx.state)
+        return "changed"
+
+    state["more"] = "m" * 100
+    model = ScriptedProvider(calls(("change", "{}")), says("Done"))
+    async with serving(Agent("a", model=model, tools=[change], state_type=type_)) as served:
+        answer = await served.run(ask("Go", state=state, protocolVersion="1.0"))
+    assert told(answer) == [[delta]]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +201,7 @@ async def test_what_is_no_value_of_the_type_fails_the_call_and_changes_nothing()
         ({"todos": "none"}, "/state/todos"),
         ({"todos": [{"text": "tea"}, {"done": True}]}, "/state/todos/1/text"),
         ({"owner": 7}, "/state/owner"),
+        ([1], "/state"),
     ],
 )
 async def test_a_state_that_does_not_fit_is_refused_with_its_path_and_nothing_is_recorded(state: Any, path: str):
@@ -139,12 +239,70 @@ async def test_a_page_is_told_what_a_call_will_make_of_the_state_before_the_call
     model = ScriptedProvider(calls(("write", '{"text": "Once upon a time"}'), text="Writing."), says("Done"))
     async with serving(Agent("a", model=model, tools=[write])) as served:
         answer = await served.run(ask("Write", state={"notes": "n" * 100}, protocolVersion="1.0"))
-    told = next(event for event in answer.events if event.get("name") == "PredictState")
-    assert told["value"] == [{"state_key": "document", "tool": "write", "tool_argument": "text"}]
+    predicted = next(event for event in answer.events if event.get("name") == "PredictState")
+    assert predicted["value"] == [{"state_key": "document", "tool": "write", "tool_argument": "text"}]
     types = answer.types
-    assert answer.events.index(told) < types.index("TOOL_CALL_START") < types.index("STATE_DELTA")
-    [delta] = [event["delta"] for event in answer.events if event["type"] == "STATE_DELTA"]
-    assert delta == [{"op": "add", "path": "/document", "value": "Once upon a time"}]
+    assert answer.events.index(predicted) < types.index("TOOL_CALL_START") < types.index("STATE_DELTA")
+    assert told(answer) == [[{"op": "add", "path": "/document", "value": "Once upon a time"}]]
+
+
+@tool(predict_state={"document": "text"})
+async def tear(ctx: ToolContext, text: str) -> str:
+    """Write the document, and tear it up."""
+    ctx.state["document"] = text
+    raise ToolError("I tore it up.")
+
+
+@tool(predict_state={"document": "text"})
+async def add(ctx: ToolContext, text: str) -> str:
+    """Change something within the document."""
+    ctx.state["document"]["more"] = text
+    return "added"
+
+
+@tool(predict_state={"document": "text"}, approval=True)
+async def propose(ctx: ToolContext, text: str) -> str:
+    """Write the document, if that is wanted."""
+    ctx.state["document"] = text
+    return "written"
+
+
+DOCUMENT: JsonObject = {"document": {"title": "The hare"}, "notes": "n" * 100}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tear", DOCUMENT),
+        ("add", {**DOCUMENT, "document": {"title": "The hare", "more": "Once"}}),
+        ("propose", DOCUMENT),
+    ],
+)
+async def test_what_a_call_did_not_make_of_the_state_as_predicted_is_taken_back(name: str, expected: JsonObject):
+    model = ScriptedProvider(calls((name, '{"text": "Once"}')), says("Done"))
+    async with serving(Agent("a", model=model, tools=[tear, add, propose])) as served:
+        answer = await served.run(ask("Write", state=DOCUMENT, protocolVersion="1.0"))
+    assert told(answer)[-1] == expected
+    assert answer.types.count("STATE_SNAPSHOT") == 1
+
+
+async def test_the_prediction_of_a_call_that_was_cut_is_taken_back_before_the_end():
+    cut = [ToolCallDelta("0", "tear", '{"text": "Once', "call_0"), Completed("length")]
+    model = ScriptedProvider(cut)
+    async with serving(Agent("a", model=model, tools=[tear])) as served:
+        answer = await served.run(ask("Write", state=DOCUMENT, protocolVersion="1.0"))
+    assert told(answer) == [DOCUMENT]
+    assert answer.types[-1] == "RUN_ERROR"
+
+
+async def test_what_a_child_run_will_make_of_its_state_is_not_predicted_of_the_pages():
+    below = Agent("below", model=ScriptedProvider(calls(("write", '{"text": "Once"}')), says("Done")), tools=[write])
+    above = ScriptedProvider(calls(("below", '{"prompt": "Write"}')), says("Done"))
+    async with serving(Agent("above", model=above, tools=[below])) as served:
+        answer = await served.run(ask("Write", state=DOCUMENT, protocolVersion="1.0"))
+    assert "SUBAGENT_FINISHED" in answer.types
+    assert told(answer) == []
+    assert [event for event in answer.events if event.get("name") == "PredictState"] == []
 
 
 def test_a_prediction_of_an_argument_that_is_none_is_refused():
