@@ -141,11 +141,19 @@ def _named_as_shown(
     return named
 
 
+def _is_before_an_activity(base: list[JsonObject], common: int) -> bool:
+    """Whether something that the page lacks stands before an activity, which it may show already: no request tells."""
+    roles = [message["role"] for message in base[common:]]
+    return "activity" in roles and any(
+        role not in UNANSWERABLE for role in roles[: len(roles) - roles[::-1].index("activity")]
+    )
+
+
 def _snapshots(base: list[JsonObject], matches: Sequence[int | None]) -> list[list[JsonObject]]:
     """What to send so that a page that shows these of our messages ends with all of them, in our order."""
     found = [index for index in matches if index is not None]
     common = next((place for place, index in enumerate(found) if place != index), len(found))
-    if common == len(found):
+    if common == len(found) and not (found and _is_before_an_activity(base, common)):
         return [base]
     beginning = base[:common]
     if not any(message["role"] == "reasoning" for message in beginning) and any(

@@ -48,6 +48,10 @@ NAMES = [
     "read_file_tool",
     "token_budget",
     "tool",
+    "InterruptOpen",
+    "RunEnd",
+    "on_interrupt",
+    "on_run_end",
 ]
 """Adding a name here is a decision; taking one away breaks programs."""
 
