@@ -43,11 +43,13 @@ UNANSWERABLE = frozenset({"reasoning", "activity"})
 
 @dataclass(frozen=True, slots=True)
 class Prelude:
-    """The events to restate, `base`: every message before this run, as this page names them, and the state then."""
+    """The events to restate, `base`: every message before this run, as this page names them, and the state then. `asks`
+    if somebody was asked something before this run, and has not answered."""
 
     events: list[AguiEvent] = field(default_factory=list[AguiEvent])
     base: list[JsonObject] = field(default_factory=list[JsonObject])
     state: Json = field(default_factory=dict[str, Json])
+    asks: bool = False
 
 
 def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_state: Json) -> Prelude:
@@ -61,7 +63,7 @@ def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_st
     base = _named_as_shown(lines, shown, matches)
     parts = _snapshots(base, matches) if must_restate(thread, lines, shown, matches) else []
     events = [*_told(parts, thread.has_streamed), *state_prelude(thread.state, believed_state)]
-    return Prelude(events, base, thread.state)
+    return Prelude(events, base, thread.state, bool(thread.open_interrupts()))
 
 
 def restated(

@@ -130,10 +130,10 @@ class Projector:
         projector = self._family.get(run_id)
         return () if projector is None else projector.feed(record.event)
 
-    def rebase(self, base: list[JsonObject], state: Json) -> None:
+    def rebase(self, base: list[JsonObject], state: Json, *, asks: bool) -> None:
         """Every message before this run, as the page names them, and the state as it is: known only later to one that
-        comes back."""
-        self._prelude = Prelude(base=base, state=state)
+        comes back. `asks` as in `Prelude`."""
+        self._prelude = Prelude(base=base, state=state, asks=asks)
         self._state_changes = []
         self._predictions.replaced()
 
@@ -195,7 +195,7 @@ class Projector:
         return self._end(agui.run_finished(echo.thread_id, echo.run_id, result=result, outcome=outcome, usage=counts))
 
     def _break_off(self, error: AguiEvent) -> list[AguiEvent]:
-        if not self._echo.resumes:
+        if not self._echo.resumes or self._prelude.asks:  # what is still asked, the page has to go on holding
             return self._end(error)
         return self._end(agui.run_finished(self._echo.thread_id, self._echo.run_id), error)
 

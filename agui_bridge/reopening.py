@@ -178,7 +178,7 @@ class Reopening:
             own = _finished(list(own_messages(thread, run_id, self._open.ids(CALL))), self._open, shown)
         lines = transcript(thread, without_run=run_id)
         opening = restated(lines, self._messages, own, had_progress=thread.has_streamed)
-        self._projector.rebase(opening.base, thread.state)
+        self._projector.rebase(opening.base, thread.state, asks=bool(thread.open_interrupts()))
         return [*opening.events, agui.state_snapshot(thread.state), *self._open.begun_anew()]
 
 

@@ -25,7 +25,6 @@ GAPS: Final[dict[str, str]] = {
     "R-023": "the server offers protobuf",
     "R-032": "it is a note on what encoders lose, and asks for nothing",
     "R-052": "the input is not echoed",
-    "R-069": "a failure is known before RUN_FINISHED, except for older clients",
     "R-125": "what tools and models say is not searched for secrets; the server puts none in",
     "R-138": _DRAFT,
     "R-139": _DRAFT,

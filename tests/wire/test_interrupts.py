@@ -17,6 +17,7 @@ import pytest
 from runtime import samples as s
 from runtime.agent import Agent
 from runtime.errors import ProviderError
+from runtime.hooks import BeforeTool, Hook, before_tool
 from runtime.testing import ScriptedProvider, calls, says
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import Declined, ToolError, tool
@@ -66,11 +67,13 @@ class Page(Desk):
 
 
 @asynccontextmanager
-async def page(*rounds: Any, tools: Sequence[Any] | None = None, **settings: Any) -> AsyncGenerator[Page, None]:
+async def page(
+    *rounds: Any, tools: Sequence[Any] | None = None, hooks: Sequence[Hook] = (), **settings: Any
+) -> AsyncGenerator[Page, None]:
     """A page on an agent whose model plays these rounds."""
     done, ours = mail_tools()
     model = ScriptedProvider(*rounds)
-    agent = Agent("a", model=model, tools=ours if tools is None else tools)
+    agent = Agent("a", model=model, tools=ours if tools is None else tools, hooks=hooks)
     async with serving(agent, **settings) as served:
         opened = Page(served, model)
         opened.done = done
@@ -412,6 +415,27 @@ async def test_a_run_that_fails_behind_the_answer_is_gone_on_with_by_the_same_an
         assert desk.done == ["sent to Ann"]
         assert outcome(await desk.turn(resume=[entry])) == {"type": "success"}
         assert desk.done == ["sent to Ann"], "it is not sent again"
+
+
+@pytest.mark.requirement("R-069")
+async def test_a_page_goes_on_holding_what_is_asked_when_the_run_that_took_one_answer_fails():
+    troubled: list[bool] = []
+
+    @before_tool
+    def nervous(call: BeforeTool) -> None:
+        if troubled:
+            raise RuntimeError("not now")
+
+    async with page(TWO, says("Both are sent"), hooks=[nervous]) as desk:
+        ann, bob = asked(await desk.turn("Write to both"))
+        troubled.append(True)
+        failed = await desk.turn(resume=[resolved(ann, approved=True)])
+        assert failed.events[-1]["code"] == "hook_failed"
+        assert "RUN_FINISHED" not in failed.types, "it would take both questions from the page"
+        troubled.clear()
+        answer = await desk.turn(resume=[resolved(ann, approved=True), resolved(bob, approved=True)])
+        assert outcome(answer) == {"type": "success"}
+        assert desk.done == ["sent to Ann", "sent to Bob"]
 
 
 async def test_a_stop_while_an_approved_call_runs_closes_what_was_asked():
