@@ -11,7 +11,7 @@ authority, which is why a store may leave out the deltas of a finished run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +64,8 @@ class Thread:
         """The ids of all user messages that ever were."""
         self.calls: dict[str, Call] = {}
         """Every committed call of the thread, by id, whatever its branch."""
+        self._open_ids: set[str] = set()
+        """The calls without an output, whatever their branch."""
         self.outputs = 0
         """How many outputs there have been."""
         self.state: Json = {}
@@ -91,17 +93,22 @@ class Thread:
 
     def open_calls(self) -> list[Call]:
         """The calls of the branch that the page still owes an answer, in order."""
-        return [call for entry in self.entries for call in entry.calls if call.waits_for_client]
+        return [call for call in self._unanswered(self.entries) if call.waits_for_client]
 
     def held_calls(self) -> list[Call]:
         """The calls of the branch that are ours to answer and were not, in order: between two runs those that wait for
         somebody outside, or behind one that does."""
-        return [call for turn in self._turns() for call in turn.held]
+        return [call for call in self._unanswered(self._turns()) if call.is_held]
 
     def open_before(self, run_id: str) -> list[Call]:
         """The calls of the branch that runs before this one have left open, in order."""
-        calls = (call for turn in self._turns() if turn.run_id != run_id for call in turn.calls)
-        return [call for call in calls if call.output is None]
+        return [call for call in self._unanswered(self._turns()) if call.run_id != run_id]
+
+    def _unanswered(self, entries: Iterable[Entry]) -> Iterable[Call]:
+        """The calls of these entries without an output. Mostly there are none, and then nothing is looked through."""
+        if not self._open_ids:
+            return ()
+        return (call for entry in entries for call in entry.calls if call.call_id in self._open_ids)
 
     def open_interrupts(self, calls: Collection[Call] | None = None) -> list[Interrupt]:
         """What the branch's calls, or these of them, ask and nobody has answered, those of children too, in order."""
@@ -221,6 +228,7 @@ class Thread:
         )
         round_.calls.append(call)
         self.calls[call.call_id] = call
+        self._open_ids.add(call.call_id)
 
     def _execution_started(self, run_id: str, event: e.ToolExecutionStarted) -> None:
         if (call := self.calls.get(event.tool_call_id)) is not None:
@@ -240,6 +248,7 @@ class Thread:
         self._end_progress(event.tool_call_id)
         call = self.calls.get(event.tool_call_id)
         if call is not None and call.output is None:
+            self._open_ids.discard(call.call_id)
             output = with_error(event.result, event.error)
             call.output = FunctionCallOutput(call.call_id, call.name, output, event.is_error)
             call.output_kind = event.kind
@@ -342,6 +351,7 @@ class Thread:
         for call in calls:
             if visible or not self.owns(call.call_id):  # a foreign message never takes the place of a call of ours
                 self.calls[call.call_id] = call
+                self._open_ids.add(call.call_id)
         return Said(
             payload["id"],
             payload["role"],
@@ -382,6 +392,7 @@ class Thread:
 
     def _seeded_output(self, payload: JsonObject) -> None:
         call = self.calls[payload["tool_call_id"]]
+        self._open_ids.discard(call.call_id)
         call.error = payload.get("error")
         output = with_error(payload["content"], call.error)
         call.output = FunctionCallOutput(call.call_id, call.name, output, call.error is not None)
