@@ -11,24 +11,22 @@ moves before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agui_bridge.content import content_out
 from agui_bridge.interrupts import shown
 from agui_bridge.predictions import PREDICT_STATE, Predictions
 from agui_bridge.prelude import Prelude, letting_go
+from agui_bridge.retelling import Retelling
 from agui_bridge.shapes import PROTOCOL_VERSION
 from agui_bridge.transcript import (
     ROUND,
     STEERED,
     activity_message_id,
     is_shown,
-    own_messages,
     reasoning_message_id,
-    result_message,
     result_message_id,
     round_message_id,
     text_metadata,
@@ -37,11 +35,10 @@ from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime import events as e
 from runtime.canonical import Json, JsonObject
-from runtime.entries import Turn
 from runtime.events import Record
 from runtime.items import WORKING
 from runtime.state_delta import apply
-from runtime.thread import ARTIFACT, PROGRESS, Thread, artifact_content, progress_content, progress_id
+from runtime.thread import ARTIFACT, PROGRESS, artifact_content, progress_content, progress_id
 
 _USAGE: Final = {
     "provider": "provider",
@@ -90,21 +87,13 @@ class Projector:
         self._round_messages: dict[str, None] = {}
         self._started: set[str] = set()
         self._committed: set[str] = set()
-        self._turn: list[e.Event] = []
-        """What was said of this run's own messages: of the rounds that are complete their words, too, in one piece for
-        each part."""
-        self._words: list[e.MessageDelta | e.ReasoningDelta] = []
-        """The words of the round that is open."""
+        self._said = Retelling(self._owner or "")
         self._family: dict[str, Projector] = {} if family is None else family
         """The projections of all runs of the tree, by run."""
         self._children: dict[str, Child] = {}
         self._open_children: dict[str, None] = {}
         self._state_changes: list[e.StateSnapshot | e.StateDelta] = []
         self._predictions = Predictions()
-        self._late_results: list[e.ToolCallCompleted] = []
-        """Outputs of calls that earlier runs have made."""
-        self._progress: dict[str, e.ToolCallProgress] = {}
-        """How far the calls are that tell of it and are at work."""
         self._shows_settled = False
         """Whether the page still shows the progress of a call that is not at work any more."""
 
@@ -116,10 +105,8 @@ class Projector:
             return ()
         if not self._begun and kind is not e.RunStarted:
             return self._withdrawn(event)
-        if event is not None and kind in _OF_THE_TURN:
-            if kind is e.RoundCompleted:
-                self._turn += self._joined()
-            self._turn.append(event)
+        if event is not None:
+            self._said.take(event)
         return handler(self, event)
 
     def take(self, record: Record) -> Sequence[AguiEvent]:
@@ -210,13 +197,7 @@ class Projector:
         return [*closing, *terminal]
 
     def _snapshot(self) -> AguiEvent:
-        own = {message["id"]: message for message in self._own_messages()}
-        base = [own.pop(message["id"], message) for message in self._prelude.base]  # an activity may be older
-        known = {message["id"] for message in base}
-        for event in self._late_results:
-            if result_message_id(event.tool_call_id) not in known:
-                _put_behind_its_call(base, result_message(event.tool_call_id, event.result))
-        messages = [*base, *own.values()]
+        messages = self._said.messages(self._prelude.base)
         metadata = letting_go(messages, had_progress=self._has_settled())
         self._let_go()
         return agui.messages_snapshot(messages, metadata=metadata)
@@ -240,24 +221,8 @@ class Projector:
             out += self._close_reasoning(part, None)
         out += [agui.tool_call_end(call) for call in self._open.calls]
         self._open.calls = {}
-        out += [event for call in list(self._progress) for event in self._settle(call)]
+        out += [event for call in list(self._said.progress) for event in self._settle(call)]
         return out + self._close_step()
-
-    def _own_messages(self) -> list[JsonObject]:
-        thread = Thread("")
-        self._tell(thread)
-        return list(own_messages(thread, ""))
-
-    def _tell(self, thread: Thread) -> None:
-        """Fold what was said into an empty thread, and what the children said into those below it."""
-        for seq, event in enumerate([*self._turn, *self._progress.values()], 1):
-            thread.apply(self._owner or "", 0, seq, event)
-        for entry in thread.entries:
-            if isinstance(entry, Turn):
-                entry.parts.sort(key=attrgetter("index"))  # a round's words are told behind its calls
-        for run_id, child in self._children.items():
-            if run_id in thread.below:
-                child._tell(thread.below[run_id])
 
     # --- a round --------------------------------------------------------------------------------------------------
 
@@ -279,17 +244,7 @@ class Projector:
 
     # --- text -----------------------------------------------------------------------------------------------------
 
-    def _joined(self) -> Iterator[e.Event]:
-        """The words of the round, which is complete."""
-        words, self._words = self._words, []
-        by_part: dict[str, list[e.MessageDelta | e.ReasoningDelta]] = {}
-        for word in words:
-            by_part.setdefault(word.part_id, []).append(word)
-        for said in by_part.values():
-            yield replace(said[0], delta="".join(word.delta for word in said))
-
     def _message_delta(self, event: e.MessageDelta) -> Sequence[AguiEvent]:
-        self._words.append(event)
         id_ = self._open.text
         if id_ is not None:
             return (agui.text_message_content(id_, event.delta),) if event.delta else ()
@@ -300,7 +255,7 @@ class Projector:
 
     def _message_completed(self, event: e.MessageCompleted) -> list[AguiEvent]:
         steers = event.role == "user" and event.runtime_role is None
-        if not steers or not any(isinstance(told, e.MessageStarted) for told in self._turn):
+        if not steers or not self._said.has_begun:
             return []
         return [self._snapshot()]  # who reads this did not say it, or holds it at another place
 
@@ -316,7 +271,6 @@ class Projector:
     # --- reasoning ------------------------------------------------------------------------------------------------
 
     def _reasoning_delta(self, event: e.ReasoningDelta) -> Sequence[AguiEvent]:
-        self._words.append(event)
         if not event.delta:
             return ()
         id_ = reasoning_message_id(event.message_id, event.part_id)
@@ -366,15 +320,15 @@ class Projector:
         return [agui.tool_call_end(call)]
 
     def _call_progress(self, event: e.ToolCallProgress) -> list[AguiEvent]:
-        self._progress[event.tool_call_id] = event
+        self._said.progress[event.tool_call_id] = event
         return [self._shown_progress(event.tool_call_id, progress_content(event))]
 
     def _settle(self, call: str) -> list[AguiEvent]:
         """Take the progress of a call back, as far as can be done now: what is shown says nothing any more, and goes
         with the next snapshot."""
-        if call not in self._progress:
+        if call not in self._said.progress:
             return []
-        last = self._progress.pop(call)
+        last = self._said.progress.pop(call)
         self._shows_settled = True
         return [self._shown_progress(call, {**progress_content(last), "value": None, "settled": True})]
 
@@ -390,7 +344,7 @@ class Projector:
         if unseen or not is_shown(event.kind):
             return settled
         if call not in self._committed:
-            self._late_results.append(event)
+            self._said.late_result(event)
         return [*settled, agui.tool_call_result(result_message_id(call), call, content_out(event.result))]
 
     # --- state ----------------------------------------------------------------------------------------------------
@@ -417,6 +371,7 @@ class Projector:
         if run_id in self._family:
             return []
         child = self._children[run_id] = Child(run_id, self._family)
+        self._said.below[run_id] = child._said
         self._family[run_id] = child
         self._open_children[run_id] = None
         return [
@@ -488,8 +443,8 @@ class Child(Projector):
     """
 
     def __init__(self, run_id: str, family: dict[str, Projector]) -> None:
-        super().__init__(Echo("", run_id), family=family)
         self._run_id = run_id
+        super().__init__(Echo("", run_id), family=family)
 
     @property
     def _owner(self) -> str | None:
@@ -521,16 +476,6 @@ class Child(Projector):
 _CHILD_LOST: Final = ("The server stopped before it was finished.", "run_interrupted")
 
 _OF_THE_STATE = frozenset({e.StateSnapshot, e.StateDelta})
-
-
-def _put_behind_its_call(messages: list[JsonObject], result: JsonObject) -> None:
-    """Put a result where a page has it: behind the message with its call, and the results that are there already."""
-    call = result["toolCallId"]
-    places = [i for i, m in enumerate(messages) if any(each["id"] == call for each in m.get("toolCalls", []))]
-    place = places[0] + 1 if places else len(messages)
-    while place < len(messages) and messages[place]["role"] == "tool":
-        place += 1
-    messages.insert(place, result)
 
 
 def usage_out(usage: list[JsonObject] | None) -> list[JsonObject] | None:
@@ -573,21 +518,3 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.ChildInterrupted: Projector._child_interrupted,
     e.ChildSuspended: Projector._child_suspended,
 }
-
-_OF_THE_TURN = frozenset(
-    {
-        e.MessageStarted,
-        e.RoundStarted,
-        e.RoundCompleted,
-        e.ReasoningStarted,
-        e.ReasoningCompleted,
-        e.ToolCallStarted,
-        e.ToolCallCommitted,
-        e.ToolCallCompleted,
-        e.ActivitySnapshot,
-        e.ActivityDelta,
-        e.ArtifactCreated,
-        e.ChildStarted,
-        e.MessageCompleted,
-    }
-)
