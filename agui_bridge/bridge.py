@@ -24,7 +24,7 @@ from starlette.responses import Response
 from agui_bridge.desk import Accepted, Desk, Manners, Told, WhenBusy
 from agui_bridge.encoders import Encoder, made
 from agui_bridge.intake import IntakePolicy
-from agui_bridge.links import KEY_BYTES, LinkOf, Signer
+from agui_bridge.links import KEY_BYTES, Links, Signer
 from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
 from agui_bridge.web.app import build_app
@@ -99,12 +99,15 @@ class Bridge:
                 model_retries=self.settings.model_retries,
                 first_token_timeout_s=self.settings.first_token_timeout_s,
                 progress_interval_s=self.settings.progress_interval_s,
+                fetch_media_from=frozenset(self.settings.fetch_media_from),
+                most_media_bytes=self.settings.most_upload_bytes,
             ),
             leasing=Leasing(self.settings.lease_s, self.settings.lease_s / 3),
             disconnect_grace_s=self.settings.disconnect_grace_s,
             perform_with=lambda agent: _performer(agent, self.settings),
             recovers=self.settings.recovery == "continue",
             blobs=blobs_for(self.settings.artifacts, url if isinstance(url, str) else None, journal),
+            inline_media_bytes=int(self.settings.inline_media_kib * 1024),
         )
         self._housekeeper = Housekeeper(
             journal,
@@ -240,11 +243,10 @@ class Bridge:
             raise NotStarted
         return self._signer
 
-    def link_of(self, request: Request | None) -> LinkOf:
-        """How the artifacts are linked that the asking page is told of: below `public_url`, or where it asked."""
+    def link_of(self, request: Request | None) -> Links:
+        """How artifacts and media are linked that the asking page is told of: below `public_url`, or where it asked."""
         here = "" if request is None else str(request.base_url).rstrip("/")
-        base, signer = self.settings.public_url or here, self.signer
-        return lambda artifact_id: signer.link(base, artifact_id, time.time())
+        return Links(self.signer, self.settings.public_url or here, time.time)
 
     async def principal(self, request: Request) -> Principal:
         """Who is asking."""
@@ -256,7 +258,7 @@ class Bridge:
         agent: str | None,
         principal: Principal,
         codec: Codec,
-        link_of: LinkOf,
+        link_of: Links,
         *,
         connect: bool,
     ) -> Accepted | Told:
@@ -286,7 +288,8 @@ def _journal(url: str, settings: Settings) -> Store:
 
 def _retention(settings: Settings) -> RetentionPolicy:
     days = settings.retention_days
-    return RetentionPolicy(settings.compact_after_s, None if days is None else days * 86400)
+    expire_after_s = None if days is None else days * 86400
+    return RetentionPolicy(settings.compact_after_s, expire_after_s, settings.unused_upload_s)
 
 
 async def _signer(store: Store, settings: Settings) -> Signer:

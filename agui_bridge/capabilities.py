@@ -1,18 +1,20 @@
 """What an agent can do, as AG-UI's `AgentCapabilities`: derived from the agent, its model and the settings.
 
 Pure. A flag is true for what holds and false for what cannot be. What only a run shows is left out: whether a tool
-that is given the context asks with it, whether a model takes images, whether a provider wants an approval.
+that is given the context asks with it, whether a model takes images of which nobody says so, whether a provider wants
+an approval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from agui_bridge.settings import Settings
 from runtime.agent import Agent
 from runtime.canonical import JsonObject
-from runtime.models import Model, Thinking
+from runtime.media import data_source
+from runtime.models import Model, Receiving, Thinking
 from runtime.tools.toolbox import Tool
 
 _TRANSPORT: Final[JsonObject] = {
@@ -34,6 +36,7 @@ def capabilities(agent: Agent, model: Model, settings: Settings) -> JsonObject:
         "output": {"structuredOutput": agent.output_type is not None},
         "state": {"snapshots": True, "deltas": any(map(_uses_context, agent.toolbox)), "persistentState": True},
         "multiAgent": _multi_agent(agent),
+        "multimodal": _multimodal(agent, model),
         "reasoning": _reasoning(model),
         "execution": {"maxIterations": agent.budget.with_rounds(settings.max_rounds).rounds},
         "humanInTheLoop": _human_in_the_loop(agent, settings),
@@ -67,6 +70,25 @@ def _reasoning(model: Model) -> dict[str, Any]:
     """All reasoning that is shown is streamed as it comes."""
     shown = model.shows_reasoning if isinstance(model, Thinking) else None
     return {"supported": shown, "streaming": shown}
+
+
+def _multimodal(agent: Agent, model: Model) -> dict[str, Any]:
+    """What is known of its input: kinds that its format has no place for, or that its model is said not to take, are
+    false. A document that is text reaches every model."""
+    known = model.input_media if isinstance(model, Receiving) else None
+    kinds = known if agent.input_media is None else agent.input_media
+    kept = {"image": ("image", "image/png"), "audio": ("audio", "audio/wav"), "video": ("video", "video/mp4")}
+    declared = {name: _takes(model, kinds, *sample) for name, sample in kept.items()}
+    declared |= {"pdf": _takes(model, kinds, "document", "application/pdf"), "file": True}
+    return {"input": _known(declared)}
+
+
+def _takes(model: Model, kinds: Collection[str] | None, kind: str, media_type: str) -> bool | None:
+    """Whether the model takes such media; None if only a run shows it."""
+    part: JsonObject = {"type": kind, "source": data_source(b"a", media_type)}
+    if (kinds is not None and kind not in kinds) or not model.dialect.takes(part, in_output=False):
+        return False
+    return None if kinds is None else True
 
 
 def _human_in_the_loop(agent: Agent, settings: Settings) -> dict[str, Any]:

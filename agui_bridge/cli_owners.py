@@ -29,7 +29,7 @@ _tenant = click.option("--tenant", default=DEFAULT_TENANT, show_default=True, he
 @json_option
 @store_option
 def export(principal: str, output: Path | None, tenant: str, as_json: bool, store: str | None) -> None:
-    """Write everything of a principal into a ZIP archive: sessions, runs, events, artifacts, snapshots."""
+    """Write everything of a principal into a ZIP archive: sessions, runs, events, artifacts, media, snapshots."""
     target = output or Path("export.zip")
     counts = run(_exported(settings_of(store=store), Owner(tenant, principal), target))
     if as_json:

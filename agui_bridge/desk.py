@@ -14,12 +14,14 @@ from functools import partial
 from agui_bridge.encoders import Encoder, Late, Rendering, agui_encoder, plain_frames, reopening_encoder
 from agui_bridge.intake import IntakePolicy, Plan, reconcile
 from agui_bridge.interrupts import Answerer, resumes
-from agui_bridge.links import LinkOf
+from agui_bridge.links import Links
+from agui_bridge.media_intake import MediaIntake
 from agui_bridge.page_tools import client_tools, doubts
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.reopening import Reopening, at_rest
 from agui_bridge.run_input import RunInput, input_digest
+from agui_bridge.transcript import shows
 from agui_bridge.wire.codec import SSE, Codec
 from agui_bridge.wire.versions import current
 from agui_bridge.wire.versions.before_1_0 import Before10
@@ -73,7 +75,7 @@ class Manners:
     told of child runs as such."""
 
     codec: Codec = SSE
-    link_of: LinkOf | None = None
+    link_of: Links | None = None
     legacy_subagents: bool = False
 
     def rendering(self, run_input: RunInput) -> Rendering:
@@ -111,7 +113,7 @@ class Desk:
         self._cancel_when_unread = cancel_when_unread
         self._manners = manners
 
-    def telling(self, codec: Codec, link_of: LinkOf) -> Desk:
+    def telling(self, codec: Codec, link_of: Links) -> Desk:
         """This desk for one page, which is told in this form, and of artifacts with these links."""
         manners = replace(self._manners, codec=codec, link_of=link_of)
         cancel, busy = self._cancel_when_unread, self._when_busy
@@ -120,7 +122,8 @@ class Desk:
     async def accept(self, run_input: RunInput, agent_id: str, principal: Principal) -> Accepted | Told:
         """Begin the run that is asked for, or find it.
 
-        Raises NotFound (no such agent), StateMisfit, RunConflict, ThreadBusy, ShuttingDown, StoreError.
+        Raises NotFound (no such agent), MediumNotFound, InvalidInput (of media), StateMisfit, RunConflict, ThreadBusy,
+        ShuttingDown, StoreError.
         """
         performer = self._supervisor.performers.get(agent_id)
         if performer is None:
@@ -128,9 +131,11 @@ class Desk:
         ours = {spec.name for spec in performer.agent.specs(performer.model)}
         for doubt in doubts(run_input, ours):
             log.warning("thread %s: %s", run_input.thread_id, doubt)
+        media = self._media()
         for _ in range(TRIES):
             session, thread = await self._supervisor.open(principal, run_input.thread_id)
-            plan = reconcile(run_input, thread, self._policy, self._answerer(principal, thread))
+            asked, referred = await media.take(run_input, principal, thread.thread_id)
+            plan = reconcile(asked, thread, self._policy, self._answerer(principal, thread))
             if (kind := performer.agent.shared_state) is not None:
                 for fact in plan.facts:
                     if isinstance(fact, e.StateSnapshot):
@@ -139,10 +144,15 @@ class Desk:
                 log.warning("thread %s: %s", run_input.thread_id, warning)
             if plan.nothing:
                 return Told(_nothing(run_input, self._manners.rendering(run_input)))
-            accepted = await self._try(run_input, agent_id, principal, session, thread, plan)
+            await media.keep(plan.facts, principal, thread.thread_id, referred)
+            accepted = await self._try(asked, agent_id, principal, session, thread, plan)
             if accepted is not None:
                 return accepted
         raise ThreadBusy("The thread kept changing while it was read; try again.")
+
+    def _media(self) -> MediaIntake:
+        link_of = self._manners.link_of
+        return MediaIntake(self._supervisor.media, link_of.id_in if link_of is not None else lambda _: None)
 
     async def _try(
         self,
@@ -170,7 +180,7 @@ class Desk:
     ) -> Accepted | None:
         match await self._supervisor.begin(request, session, thread):
             case Started(run):
-                opening = prelude(thread, run.run_id, run_input.messages, run_input.state)
+                opening = _prelude(thread, run, run_input)
                 return self._accepted(run_input, run, opening)
             case Replay(run):
                 return await self._existing(run_input, run)
@@ -214,11 +224,14 @@ class Desk:
         return await self._existing(run_input, run)
 
     async def _existing(self, run_input: RunInput, run: RunRecord) -> Accepted:
-        """The stream of a run that began before, as this request would have been answered then."""
+        """The stream of a run that began before, as this request would have been answered then; for a page that shows
+        something of the run, as for one that comes back."""
         if run.status == QUEUED or not run.has_place:
             return self._waiting(run_input, run)
+        if shows(run_input.messages, run.run_id, await self._supervisor.thread(run.thread_id)):
+            return await self._reopen(run_input, run)
         thread = await self._supervisor.thread_as_of(run)
-        return self._accepted(run_input, run, prelude(thread, run.run_id, run_input.messages, run_input.state))
+        return self._accepted(run_input, run, _prelude(thread, run, run_input))
 
     def _accepted(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Accepted:
         return Accepted(run, self._supervisor.follow_tree(run.run_id), self._encoder(run_input, opening))
@@ -234,7 +247,7 @@ class Desk:
             if begun is None or not begun.has_place:  # withdrawn, or taken in by another run
                 return self._encoder(run_input, Prelude())
             thread = await self._supervisor.thread_as_of(begun)
-            return self._encoder(run_input, prelude(thread, run.run_id, run_input.messages, run_input.state))
+            return self._encoder(run_input, _prelude(thread, run, run_input))
 
         return Accepted(run, self._supervisor.follow_tree(run.run_id), Late(make))
 
@@ -253,6 +266,7 @@ class Desk:
             last = thread.last_run
             if session is None or last is None:
                 return Told(_nothing(run_input, self._manners.rendering(run_input)))
+            run_input, _ = await self._media().take(run_input, principal, thread.thread_id, strict=False)
             run = await self._supervisor.run(principal, last.run_id)
             if not run.is_over:
                 return await self._reopen(run_input, run)
@@ -268,6 +282,10 @@ class Desk:
         reopening = Reopening(_echo(run_input), run, before, run_input.messages, end)
         encode = reopening_encoder(reopening, self._manners.rendering(run_input))
         return Accepted(run, self._supervisor.follow_tree(run.run_id), encode)
+
+
+def _prelude(thread: Thread, run: RunRecord, run_input: RunInput) -> Prelude:
+    return prelude(thread, run.run_id, run_input.messages, run_input.state, anew=run_input.has_large_media)
 
 
 def _echo(run_input: RunInput) -> Echo:

@@ -1,14 +1,15 @@
 """Everything that a store has of one owner, as a ZIP archive that people and programs can read.
 
-`sessions.jsonl`, `runs.jsonl`, `events.jsonl` and `artifacts.jsonl` have one JSON object a line; `artifacts/ID` are
-the contents of artifacts, `snapshots/DIGEST` what agents and contexts were when runs began. It is written as it is
-read: nothing large is in memory whole.
+`sessions.jsonl`, `runs.jsonl`, `events.jsonl`, `artifacts.jsonl` and `media.jsonl` have one JSON object a line;
+`artifacts/ID` and `media/ID` are the contents of artifacts and media, `snapshots/DIGEST` what agents and contexts were
+when runs began. It is written as it is read: nothing large is in memory whole.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -21,11 +22,13 @@ from agui_bridge.encoders import event_document
 from agui_bridge.run_documents import run_document
 from runtime.artifacts import ArtifactShelf
 from runtime.canonical import Json
+from runtime.journal.artifacts import Artifact
 from runtime.journal.catalogue import Owner
+from runtime.journal.media import Medium
 from runtime.journal.store import Store
 from runtime.run import RunRecord
 
-KINDS: Final = ("sessions", "runs", "events", "artifacts")
+KINDS: Final = ("sessions", "runs", "events", "artifacts", "media")
 _PAGE: Final = 512
 
 
@@ -39,6 +42,7 @@ async def export(store: Store, shelf: ArtifactShelf, owner: Owner, target: Path)
             work.add("sessions", asdict(session))
         for thread_id in await store.threads_of_owner(owner):
             await work.thread(thread_id)
+        await work.media(await store.uploads_of(owner))
         for kind, file in lines.items():
             file.seek(0)
             with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as member:
@@ -70,9 +74,18 @@ class _Export:
                 await self._snapshot(checksum)
         for artifact in await self._store.artifacts_of(thread_id):
             self.add("artifacts", asdict(artifact))
-            with self._archive.open(f"artifacts/{artifact.artifact_id}", "w", force_zip64=True) as member:
-                async for piece in self._shelf.pieces(artifact, 0, artifact.size):
-                    member.write(piece)
+            await self._bytes(f"artifacts/{artifact.artifact_id}", artifact)
+        await self.media(await self._store.media_of_thread(thread_id))
+
+    async def media(self, media: Iterable[Medium]) -> None:
+        for medium in media:
+            self.add("media", asdict(medium))
+            await self._bytes(f"media/{medium.media_id}", medium)
+
+    async def _bytes(self, name: str, kept: Artifact | Medium) -> None:
+        with self._archive.open(name, "w", force_zip64=True) as member:
+            async for piece in self._shelf.pieces(kept, 0, kept.size):
+                member.write(piece)
 
     async def _events(self, run: RunRecord) -> None:
         after = 0

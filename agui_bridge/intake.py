@@ -67,10 +67,11 @@ def reconcile(run_input: RunInput, thread: Thread, policy: IntakePolicy, answere
         return Plan(follow=intake.follow, warnings=intake.warnings)
     state = client_state(run_input.state, thread.state, policy.client_state)
     ours = state[0].snapshot if state else thread.state
+    messages = ["messages"] if run_input.has_large_media else intake.snapshots()
     return Plan(
         facts=[*state, *intake.facts],
         call_model=call_model,
-        snapshots=[*intake.snapshots(), *(["state"] if differs(ours, run_input.state) else [])],
+        snapshots=[*messages, *(["state"] if differs(ours, run_input.state) else [])],
         warnings=intake.warnings,
     )
 
@@ -104,6 +105,8 @@ class _Intake:
         """The key of the branch's last entry, after the facts so far."""
         self._taken: set[str] = set()
         """The ids of the shown messages that these facts take in."""
+        self._answers_again = False
+        """Whether an answer is given again that a run has lost: what it let run may run."""
 
     def last_said(self) -> str:
         """The role of the last shown message that somebody said; "" if nobody said anything."""
@@ -141,10 +144,13 @@ class _Intake:
         if given is not None:
             self.warnings += given.warnings
             self.facts += given.facts
-            if given.repeated and not given.facts and self._is_answered_by(given.repeated):
-                self.follow = given.repeated
-                return False
-            if given.facts or given.repeated:
+            last = self._thread.last_run
+            if given.repeated and last is not None and not self._said_since(given.repeated):
+                self._answers_again = last.status in ("failed", "interrupted")
+                if not (self._answers_again or given.facts or answers or self._new(users)):
+                    self.follow = last.run_id
+                    return False
+            if given.facts or self._answers_again:
                 self._continue(answers, users)
                 return True
         has_more = self._continue(answers, users) if answers or given else self._take_up(users)
@@ -167,10 +173,10 @@ class _Intake:
             self._cut(self._before(users.stored[users.agreed]))
         return self._take_in(place)
 
-    def _is_answered_by(self, run_id: str) -> bool:
-        """Whether this run is the answer to the answer that it took in. One that failed or was lost is not."""
-        last = self._thread.last_run
-        return last is None or last.run_id != run_id or last.status not in ("failed", "interrupted")
+    def _said_since(self, run_id: str) -> bool:
+        """Whether a user has said something behind this run, and the thread has gone on."""
+        runs = list(self._thread.agents)
+        return any(said.run_id in runs[runs.index(run_id) + 1 :] for said in self._thread.users())
 
     def _still_asked(self) -> bool:
         """Whether somebody can still answer what the branch asks: then nothing is done."""
@@ -191,7 +197,7 @@ class _Intake:
 
     def _continue(self, answers: list[e.ToolCallCompleted], users: UserAlignment) -> bool:
         self.facts += answers
-        new = [m for m in users.rest if not users.matched or m["id"] not in self._thread.user_ids]
+        new = self._new(users)
         place = self._place(new)
         self._match(place)
         answered = {answer.tool_call_id for answer in answers}
@@ -200,6 +206,10 @@ class _Intake:
             self._settle(open_calls)
         self._take_in(place, new)
         return bool(new) or (bool(answers) and not open_calls)
+
+    def _new(self, users: UserAlignment) -> list[JsonObject]:
+        """What the user says in a request that continues, and never a fork."""
+        return [m for m in users.rest if not users.matched or m["id"] not in self._thread.user_ids]
 
     def _answers(self) -> list[e.ToolCallCompleted]:
         waiting = {call.call_id: call for call in self._thread.open_calls()}
@@ -233,8 +243,9 @@ class _Intake:
 
     def _settle(self, open_calls: list[Call]) -> None:
         """Close what was left open: something else came than an answer. Nothing is closed while somebody can still say
-        whether a call may run, or has just said so."""
-        if not self._pause.waits and not any(isinstance(fact, e.InterruptAnswered) for fact in self.facts):
+        whether a call may run, or has just said so, be it again."""
+        just_said = self._answers_again or any(isinstance(fact, e.InterruptAnswered) for fact in self.facts)
+        if not self._pause.waits and not just_said:
             self.facts += self._pause.facts
             self._close(open_calls)
 
@@ -291,7 +302,7 @@ class _Intake:
             keys = list(self._branch)
             gone = [self._branch[key] for key in keys[keys.index(keep) + 1 if keep is not None else 0 :]]
             held = [call for entry in gone if isinstance(entry, Turn) for call in entry.held]
-            self.facts += [*abandoned(self._thread, held), e.HistoryForked(keep, [])]
+            self.facts += [*abandoned(self._thread, held, self.facts), e.HistoryForked(keep, [])]
             self._branch = {key: self._branch[key] for key in keys[: keys.index(keep) + 1 if keep is not None else 0]}
             self._end = keep
 
@@ -358,7 +369,7 @@ class _Intake:
             case "tool":
                 return not self._thread.owns(message["toolCallId"])
             case "assistant":
-                return self._turn(message) is None
+                return self._turn(message) is None and not self._thread.is_said_below(owner_of(message["id"]))
             case role:
                 return role in ("system", "developer")
 

@@ -52,16 +52,19 @@ class Prelude:
     asks: bool = False
 
 
-def prelude(thread: Thread, run_id: str, messages: list[JsonObject], believed_state: Json) -> Prelude:
+def prelude(
+    thread: Thread, run_id: str, messages: list[JsonObject], believed_state: Json, *, anew: bool = False
+) -> Prelude:
     """The prelude for a page that shows `messages` and believes in a state, on a thread that has taken its request in.
 
-    `run_id` is the run whose stream this opens: what it says is streamed, not restated.
+    `run_id` is the run whose stream this opens: what it says is streamed, not restated. With `anew` the page is told
+    everything again, be it that it shows the same: it holds media that it need not hold.
     """
     lines = transcript(thread, without_run=run_id)
     shown = [message for message in messages if message["role"] != "activity"]
     matches = match_lines(shown, lines)
     base = _named_as_shown(lines, shown, matches)
-    parts = _snapshots(base, matches) if must_restate(thread, lines, shown, matches) else []
+    parts = _snapshots(base, matches) if anew or must_restate(thread, lines, shown, matches) else []
     events = [*_told(parts, thread.has_streamed), *state_prelude(thread.state, believed_state)]
     return Prelude(events, base, thread.state, bool(thread.open_interrupts()))
 
@@ -113,7 +116,7 @@ def must_restate(
     thread: Thread, lines: Sequence[Line], shown: Sequence[JsonObject], matches: Sequence[int | None]
 ) -> bool:
     """Whether a page must be told the messages again: it lacks one of `lines`, shows one with another content, or
-    shows an answer to a call of ours that is none. `matches` says which line each shown message is.
+    shows an answer that is none of ours, be it to a call. `matches` says which line each shown message is.
 
     Reasoning is no reason: many pages keep none. Nor is the place of a message, for a page may have put an answer of
     its own elsewhere.
@@ -124,7 +127,7 @@ def must_restate(
         if message["role"] in UNANSWERABLE:
             continue
         if index is None:
-            if message["role"] == "tool" and thread.owns(message["toolCallId"]):
+            if message["role"] == "assistant" or (message["role"] == "tool" and thread.owns(message["toolCallId"])):
                 return True
         elif says_the_same(message, lines[index].message):
             found += 1

@@ -82,6 +82,8 @@ class Projector:
         self._prelude = prelude or Prelude()
         self._open = _Open()
         self._begun = False
+        self._takes_in = True
+        """Whether what comes is still part of the request: the prelude tells what that made of older calls."""
         self._ended = False
         self._round = 0
         self._round_messages: dict[str, None] = {}
@@ -105,6 +107,8 @@ class Projector:
             return ()
         if not self._begun and kind is not e.RunStarted:
             return self._withdrawn(event)
+        if kind in e.ENDS_INTAKE:
+            self._takes_in = False
         if event is not None:
             self._said.take(event)
         return handler(self, event)
@@ -145,7 +149,8 @@ class Projector:
             return self._end(
                 taken, agui.run_finished(self._echo.thread_id, self._echo.run_id, outcome=agui.success(None))
             )
-        return self._finish(agui.success(event.pending_tool_call_ids), event.usage, event.result)
+        pending = [call for call in event.pending_tool_call_ids or () if call in self._started]
+        return self._finish(agui.success(pending or None), event.usage, event.result)
 
     def _run_cancelled(self, event: e.RunCancelled) -> list[AguiEvent]:
         return self._finish(agui.cancelled(), event.usage)
@@ -341,7 +346,7 @@ class Projector:
         if self._predictions.end(call):
             settled.append(agui.state_snapshot(self._state()))
         unseen = call in self._committed and call not in self._started
-        if unseen or not is_shown(event.kind):
+        if unseen or self._takes_in or not is_shown(event.kind):
             return settled
         if call not in self._committed:
             self._said.late_result(event)
@@ -492,6 +497,7 @@ _HANDLERS: dict[type[Any], Callable[[Projector, Any], Sequence[AguiEvent]]] = {
     e.RunCancelled: Projector._run_cancelled,
     e.RunInterrupted: Projector._run_interrupted,
     e.RunSuspended: Projector._run_suspended,
+    e.RunCancelling: Projector._nothing,
     e.RoundStarted: Projector._round_started,
     e.RoundCompleted: Projector._round_completed,
     e.MessageStarted: Projector._nothing,

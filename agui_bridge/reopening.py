@@ -21,7 +21,7 @@ from agui_bridge.transcript import own_messages, transcript
 from agui_bridge.wire import events as agui
 from agui_bridge.wire.events import AguiEvent
 from runtime.canonical import JsonObject
-from runtime.events import ChildStarted, Record
+from runtime.events import TERMINAL, ChildStarted, Record
 from runtime.run import RunRecord
 from runtime.thread import Thread
 
@@ -150,6 +150,9 @@ class Reopening:
     def feed(self, record: Record) -> Sequence[AguiEvent]:
         """The AG-UI events that this record becomes; those of the run and all below it are given in order from the
         first."""
+        if not self._caught_up and record.run_id == self._run.run_id and type(record.event) in TERMINAL:
+            self._caught_up = True  # its end is told as it is, whenever it came
+            return [*self._restated(), *self._projector.take(record)]
         events = self._projector.take(record)
         if self._caught_up:
             return events

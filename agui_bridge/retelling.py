@@ -6,11 +6,12 @@ those of a round that is complete as one piece for each part.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from agui_bridge.transcript import own_messages, result_message, result_message_id
+from agui_bridge.transcript import OWNER, own_messages, result_message
 from runtime import events as e
 from runtime.canonical import JsonObject
 from runtime.entries import Turn
@@ -58,10 +59,17 @@ class Retelling:
         own = {message["id"]: message for message in own_messages(thread, "")}
         before = [own.pop(message["id"], message) for message in base]  # an activity may be older than the run
         known = {message["id"] for message in before}
-        for event in self._late_results:
-            if result_message_id(event.tool_call_id) not in known:
-                _put_behind_its_call(before, result_message(event.tool_call_id, event.result))
+        for result in self._results_of_older_calls():
+            if result["id"] not in known:
+                _put_behind_its_call(before, result)
         return [*before, *own.values()]
+
+    def _results_of_older_calls(self) -> Iterator[JsonObject]:
+        """The outputs of calls whose messages stand before this run, those that runs below it told of, too."""
+        owner: JsonObject = {OWNER: self._run_id} if self._run_id else {}
+        yield from (result_message(event.tool_call_id, event.result) | owner for event in self._late_results)
+        for below in self.below.values():
+            yield from below._results_of_older_calls()
 
     def _joined(self) -> Iterator[e.Event]:
         """The words of the round, which is complete."""
@@ -86,12 +94,14 @@ class Retelling:
 
 def _put_behind_its_call(messages: list[JsonObject], result: JsonObject) -> None:
     """Put a result where a page has it: behind the message with its call, and the results that are there already."""
-    call = result["toolCallId"]
-    places = [i for i, m in enumerate(messages) if any(each["id"] == call for each in m.get("toolCalls", []))]
-    place = places[0] + 1 if places else len(messages)
-    while place < len(messages) and messages[place]["role"] == "tool":
-        place += 1
-    messages.insert(place, result)
+    calls = ({call["id"] for call in message.get("toolCalls", [])} for message in messages)
+    found = next(((place, beside) for place, beside in enumerate(calls) if result["toolCallId"] in beside), None)
+    if found is None:
+        messages.append(result)
+        return
+    place, beside = found
+    behind = itertools.takewhile(lambda message: message.get("toolCallId") in beside, messages[place + 1 :])
+    messages.insert(place + 1 + len(list(behind)), result)
 
 
 _SHOWN = frozenset(

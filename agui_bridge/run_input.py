@@ -39,7 +39,8 @@ class RunInput:
     """A request for a run. Messages, tools, context and resume are as AG-UI writes them, unknown members left out.
 
     `state` and `forwarded_props` are None when absent or null, `resume` is None when absent; no tools and no context
-    are empty lists. `warnings` say, with paths, what was left out or translated.
+    are empty lists. `warnings` say, with paths, what was left out or translated. `has_large_media`: the page holds
+    media inline that we keep once (see `media_intake`), and had better hold links to them.
     """
 
     thread_id: str
@@ -53,6 +54,7 @@ class RunInput:
     parent_run_id: str | None = None
     protocol_version: str | None = None
     warnings: list[str] = field(default_factory=list[str])
+    has_large_media: bool = False
 
 
 def parse(document: object) -> RunInput:

@@ -104,6 +104,21 @@ class Settings(BaseSettings):
     artifact_link_s: float = Field(
         86400, gt=0, description="How long a link to an artifact that a page is told is good at least, in seconds."
     )
+    inline_media_kib: float = Field(
+        64,
+        ge=0,
+        description="How large an image, a sound or a document in a message may be to stay in the journal itself, in "
+        "KiB. What is larger is kept once, like an artifact, and the journal refers to it.",
+    )
+    max_upload_mib: float = Field(64, gt=0, description="The largest upload, in MiB.")
+    unused_upload_s: float = Field(
+        86400, gt=0, description="How long an upload that no message has used is kept, in seconds."
+    )
+    fetch_media_from: list[str] = Field(
+        default_factory=list[str],
+        description="The web origins from which the server fetches media that messages name by URL, as JSON: "
+        '`["https://files.example"]`. Every other URL is handed to the provider of the model, and never fetched here.',
+    )
     signing_key: SecretStr | None = Field(
         None,
         description="The secret that signs links. Without it the store keeps one that was made once.",
@@ -132,6 +147,11 @@ class Settings(BaseSettings):
         "address every loopback origin may, and a Host must be a loopback name or one of these origins' own.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
+
+    @property
+    def most_upload_bytes(self) -> int:
+        """The largest upload, in bytes."""
+        return int(self.max_upload_mib * 2**20)
 
     @property
     def timeouts(self) -> Timeouts:

@@ -120,6 +120,15 @@ SOURCES: dict[str, Shape] = {
 }
 """Sources of media parts by `type`."""
 
+KEPT: Shape = (
+    Member("type", "tag", required=True),
+    Member("id", "id", required=True),
+    Member("digest", "text", required=True),
+    Member("mimeType", "text", required=True),
+    Member("size", "count", required=True),
+)
+"""The source of media whose bytes are kept: ours alone, taken from no client and told to none (see `links`)."""
+
 FUNCTION: Shape = (Member("name", "text", required=True), Member("arguments", "text", required=True))
 
 TOOL_CALL: Shape = (
@@ -208,7 +217,7 @@ def content_in_order(content: Json) -> Json:
 
 _NESTED: dict[str, Callable[[Json], Json]] = {
     "content": content_in_order,
-    "source": lambda source: in_order(source, SOURCES[source["type"]]),
+    "source": lambda source: in_order(source, SOURCES.get(source["type"], KEPT)),
     "function": lambda function: in_order(function, FUNCTION),
     "tool_calls": lambda calls: [in_order(call, TOOL_CALL) for call in calls],
 }

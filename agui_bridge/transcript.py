@@ -41,6 +41,16 @@ def owner_of(id_: str) -> str:
     return id_.rpartition("-")[0]
 
 
+def shows(messages: Iterable[JsonObject], run_id: str, thread: Thread) -> bool:
+    """Whether these messages show something of what this run and those below it have said, be it on another branch."""
+    turns = [entry for entry in thread.archive.values() if isinstance(entry, Turn) and entry.run_id == run_id]
+    told = [message for turn in turns for message in turn_messages(turn)]
+    ids = {message["id"] for message in told}
+    ids |= {result_message_id(call.call_id) for call in thread.calls.values() if call.answered_in == run_id}
+    below = {message[OWNER] for message in told if OWNER in message}
+    return any(message["id"] in ids or message.get(OWNER) in below for message in messages)
+
+
 def result_message_id(tool_call_id: str) -> str:
     """The id of the AG-UI message that shows a call's output."""
     return f"result-{tool_call_id}"
@@ -163,16 +173,19 @@ def _behind(turn: Turn, number: int, open_calls: Collection[str]) -> Iterator[Js
 
 def _child_messages(child: Child, open_calls: Collection[str]) -> Iterator[JsonObject]:
     """What a child run has said: shown to the page as its own, and never to the parent's model. What children said side
-    by side stands child by child."""
+    by side stands child by child. The results of calls that had to wait are those of the run that goes on with it."""
     turn = child.thread.turn_of(child.run_id)
-    for message in turn_messages(turn, open_calls) if turn is not None else ():
+    if turn is None:
+        return
+    told_by = {result_message_id(call.call_id): call.answered_in for call in turn.calls}
+    for message in turn_messages(turn, open_calls):
         if OWNER in message:
             yield message
         elif message["role"] == "activity":
             id_ = message["id"].removeprefix(activity_message_id(""))
             yield {**message, "id": activity_message_id(id_, child.run_id), OWNER: child.run_id}
         else:
-            yield {**message, OWNER: child.run_id}
+            yield {**message, OWNER: told_by.get(message["id"], child.run_id)}
 
 
 def _reasoning(turn: Turn, part: Part) -> JsonObject:

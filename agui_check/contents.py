@@ -18,7 +18,10 @@ import jsonpointer
 from agui_check.findings import Finding, JsonObject, as_object, as_objects, shown
 
 _VERSION = re.compile(r"\d+\.\d+")
-_PREFIXED = re.compile(r"[A-Za-z0-9_-]+[./:].+")
+_PREFIXED = re.compile(r"@?[A-Za-z0-9_-]+[./:].+")
+PROGRESS: Final = "agui-bridge.progress"
+"""The type of the activity that shows how far a call is; it is taken back when the call is over."""
+
 _PATCH_ERRORS = (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError)
 
 
@@ -35,6 +38,7 @@ class Contents:
         if self.state is None:
             self.state = {}
         self._activities: dict[str, Any] = {}
+        self._progress: set[str] = set()
         self._begin_run({})
 
     def _begin_run(self, event: JsonObject) -> None:
@@ -42,6 +46,7 @@ class Contents:
         self._calls: dict[str, str] = {}
         self._arguments: dict[str, str] = {}
         self._answered: set[str] = set()
+        self._in_the_place_of_the_page: list[str] = []
         self._taken_back: set[str] = set()
         self._said: dict[str, None] = {}
         self._snapshot: dict[str, None] | None = None
@@ -86,9 +91,11 @@ class Contents:
         elif kind == "interrupt":
             yield from self._interrupts(as_objects(outcome.get("interrupts")))
         yield from self._complete()
+        yield from self._frontend_answers(broke_off=kind == "cancelled")
         yield from _usage(event)
 
     def _failed(self, event: JsonObject) -> Iterator[Finding]:
+        yield from self._frontend_answers(broke_off=True)
         if not event["message"]:
             yield Finding("R-078", "The message of RUN_ERROR is empty.")
         yield from _usage(event)
@@ -122,7 +129,8 @@ class Contents:
         owned = [id_ for id_, message in self._shown.items() if message.get("role") in ("user", "assistant")]
         lost = [id_ for id_ in (*owned, *self._said) if id_ not in self._snapshot]
         if lost:
-            yield Finding("R-126", f"The last MESSAGES_SNAPSHOT leaves out {', '.join(lost[:3])}.")
+            message = f"The last MESSAGES_SNAPSHOT leaves out {', '.join(lost[:3])}."
+            yield Finding("R-126", message, departure=self._progress.issuperset(lost))
 
     # --- messages and calls -------------------------------------------------------------------------------------------
 
@@ -157,10 +165,16 @@ class Contents:
     def _result(self, event: JsonObject) -> Iterator[Finding]:
         id_ = event["toolCallId"]
         if self._calls.get(id_) in self._frontend:
-            message = f"The server answers the call {id_} of the frontend tool {self._calls[id_]}."
-            yield Finding("R-104", message, departure=not _is_object(self._arguments.get(id_, "")))
+            self._in_the_place_of_the_page.append(id_)
         self._answered.add(id_)
         self._say(event["messageId"])
+        yield from ()
+
+    def _frontend_answers(self, *, broke_off: bool) -> Iterator[Finding]:
+        """R-104: nothing but the page answers its calls, unless it was never to run them, or is not to any more."""
+        for id_ in self._in_the_place_of_the_page:
+            message = f"The server answers the call {id_} of the frontend tool {self._calls[id_]}."
+            yield Finding("R-104", message, departure=broke_off or not _is_object(self._arguments.get(id_, "")))
 
     def _messages(self, event: JsonObject) -> Iterator[Finding]:
         ids = [message["id"] for message in event["messages"]]
@@ -190,6 +204,8 @@ class Contents:
         if event.get("replace", True) or event["messageId"] not in self._activities:
             self._activities[event["messageId"]] = copy.deepcopy(event["content"])
         self._say(event["messageId"])
+        if event["activityType"] == PROGRESS:
+            self._progress.add(event["messageId"])
         yield from ()
 
     def _activity_delta(self, event: JsonObject) -> Iterator[Finding]:

@@ -19,9 +19,11 @@ DEPARTURES: Final[dict[str, str]] = {
     "R-020": "a bare wildcard in Accept gets SSE, so that curl shows text; naming protobuf gets protobuf",
     "R-041": "a request that matches nothing stored adds to the thread, and a window keeps what stands before it",
     "R-072": "clients without protocolVersion do not know `cancelled` and get RUN_ERROR `run_cancelled`",
-    "R-104": "a malformed or undeclared call was never handed to the page, so its refusal is told",
+    "R-104": "a malformed or undeclared call was never handed to the page, so its refusal is told; so is the end of "
+    "one whose run was stopped or failed",
     "R-107": "calls that were cut or discarded count as not started",
-    "R-126": "a prelude of two snapshots begins with the common beginning alone",
+    "R-126": "a prelude of two snapshots begins with the common beginning alone; the progress of a call that is over "
+    "is left out",
     "R-155": "a stopped run has another ending for clients without protocolVersion",
     "R-168": "an edit before the gated call closes its interrupts as cancelled",
     "R-169": "an edit before the gated call closes its interrupts as cancelled",

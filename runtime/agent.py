@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject
@@ -20,6 +20,9 @@ from runtime.state_type import StateType, read_state_type
 from runtime.timeouts import Timeouts
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import NOT_IN_A_NAME, Tool, Toolbox, tool
+
+ExtractText: TypeAlias = "Callable[[str, bytes], str | Awaitable[str | None] | None]"
+"""From a media type and bytes to the text in them; None: no text is known."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,10 @@ class Agent:
 
     With a `state_type` (a pydantic model, a dataclass, a TypedDict) the state that a client sends has to fit it, and
     `ctx.state` in tools is a value of it.
+
+    `input_media` says which kinds of media its model takes (`image`, `audio`, `video`, `document`), if the model does
+    not know it itself; none at all is a text-only model. What it does not take is left out, but for documents that are
+    text. `extract_text(media_type, data)` gives the text of others, or None; it may be async.
 
     `hooks` are asked at four points of each run (see `hooks`), in their order. `timeouts` are those of its model calls;
     without, the server's settings hold. Those for connecting and silence belong to a model that is named; one that was
@@ -58,6 +65,8 @@ class Agent:
     output_type: Any = None
     output_mode: str | None = None
     state_type: Any = None
+    input_media: Collection[str] | None = None
+    extract_text: ExtractText | None = None
 
     @cached_property
     def toolbox(self) -> Toolbox:

@@ -14,6 +14,7 @@ from typing import Final
 from runtime.blobs import Blobs
 from runtime.errors import InvalidInput
 from runtime.journal.artifacts import Artifact
+from runtime.journal.media import Medium
 from runtime.journal.store import Store
 from runtime.run import RunRecord
 from runtime.system import Clock, Mint
@@ -59,13 +60,13 @@ class ArtifactShelf:
             return None
         return artifact if await self._blobs.has(artifact.digest) else None
 
-    def pieces(self, artifact: Artifact, start: int, length: int) -> AsyncGenerator[bytes, None]:
-        """So many bytes of it, a piece at a time."""
+    def pieces(self, artifact: Artifact | Medium, start: int, length: int) -> AsyncGenerator[bytes, None]:
+        """So many bytes of it, or of a medium, a piece at a time."""
         return self._blobs.pieces(artifact.digest, start, length)
 
     async def remove(self, digests: Iterable[str]) -> int:
         """Remove contents that have lost their last name, as far as they are files; how many went."""
-        return sum([await self._blobs.remove(digest, self._store.has_artifact) for digest in sorted(digests)])
+        return sum([await self._blobs.remove(digest, self._store.is_named) for digest in sorted(digests)])
 
 
 def require_name(name: str, media_type: str) -> None:

@@ -221,7 +221,7 @@ class Children:
             None if earlier is None else earlier.run_id,
         )
         self._log.emit([started])
-        thread = self._thread.below.get(run_id) or Thread(thread_id)
+        thread = self._thread.below.get(run_id) or Thread(thread_id, of_child=True)
         facts: list[e.Event] = [e.MessageCompleted(self._mint("msg"), "user", prompt, digest(prompt))]
         if earlier is not None:
             answers = (self._thread.answers.get(interrupt.id) for interrupt in thread.open_interrupts())

@@ -24,6 +24,7 @@ from runtime.errors import AguiBridgeError
 from runtime.hook_runner import HookRunner
 from runtime.interrupts import Interrupt
 from runtime.limits import Limits
+from runtime.media_shelf import MediaShelf
 from runtime.model_call import ModelCall
 from runtime.models import Model
 from runtime.progress import Progress
@@ -59,6 +60,7 @@ class Engine:
         threads: ThreadLimiter,
         limits: Limits,
         shelf: ArtifactShelf,
+        media: MediaShelf,
         nursery: Nursery,
         steering: Steering,
         lineage: Lineage = ROOT,
@@ -106,6 +108,7 @@ class Engine:
             tools=[*our_tools, *client_tools.values()],
             client_tools=client_tools,
             shelf=shelf,
+            media=media,
             children=self._children,
             output=output,
             mint=mint,

@@ -45,6 +45,8 @@ class Call:
     begun: bool = False
     output: FunctionCallOutput | None = None
     output_kind: str | None = None
+    answered_in: str = ""
+    """The run that told of its output: one behind its own, if it had to wait for somebody."""
     answered_by: str | None = None
     """The client's id of the message that answered, if a client did."""
     error: str | None = None

@@ -6,6 +6,7 @@ artifacts. Who asks twice is told of what was left the second time.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,9 @@ from runtime.journal.store import Store
 TOGETHER: Final = 16
 """How many threads are erased in one transaction: writers wait for it."""
 
+MEDIA_TOGETHER: Final = 256
+"""How many media are erased in one transaction."""
+
 PASSES: Final = 5
 """How often an owner's threads are looked for again: one may begin while others are erased."""
 
@@ -29,7 +33,7 @@ Cancel = Callable[[str, str, float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was erased: rows of the database by kind, and files of artifacts."""
+    """What was erased: rows of the database by kind, and files of artifacts and media."""
 
     database: Removed = NOTHING
     artifact_files: int = 0
@@ -66,10 +70,17 @@ class Erasure:
         for _ in range(PASSES):
             threads = await self._store.threads_of_owner(owner)
             if not threads:
-                return receipt
+                return receipt + await self.unused_media(0, sys.maxsize, owner)
             for first in range(0, len(threads), TOGETHER):
                 receipt += await self._threads(threads[first : first + TOGETHER], wait_s)
         raise ThreadBusy("The owner goes on talking while everything of theirs is erased; keep them out first.")
+
+    async def unused_media(self, since: int, before: int, owner: Owner | None = None) -> Receipt:
+        """Erase the media, of this owner or of all, that were kept between these times and belong to no thread."""
+        receipt = Receipt()
+        while removed := await self._store.remove_unused_media(since, before, MEDIA_TOGETHER, owner):
+            receipt += await self.remove_files(removed)
+        return receipt
 
     async def remove_files(self, removed: Removed) -> Receipt:
         """The receipt of what the database has removed, after the files that it no longer names."""

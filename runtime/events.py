@@ -362,8 +362,9 @@ class ArtifactCreated:
 class Custom:
     """A fact of whoever wrote it: it may be shown, and decides nothing. Names have a vendor's prefix.
 
-    Ours are `agui-bridge.hook` (what a hook decided, see `hooks.decided`) and `agui-bridge.model_retry` (a model call
-    that failed and is tried again: `{round, attempt, code, message, wait_ms}`, written before the wait).
+    Ours are `agui-bridge.hook` (what a hook decided, see `hooks.decided`), `agui-bridge.model_retry` (a model call
+    that failed and is tried again: `{round, attempt, code, message, wait_ms}`, written before the wait) and
+    `agui-bridge.media_left_out` (what the model was not shown: `{parts: [{type, reason, name?, media_type?}]}`).
     """
 
     event_type: ClassVar[str] = "custom"
@@ -559,6 +560,9 @@ DELTAS = frozenset({MessageDelta, ReasoningDelta, ToolCallDelta, ToolCallProgres
 
 TERMINAL = frozenset({RunCompleted, RunFailed, RunCancelled, RunInterrupted, RunSuspended})
 """Exactly one of these ends a run."""
+
+ENDS_INTAKE = frozenset({MessageStarted, RoundStarted, RunCancelling}) | TERMINAL
+"""What no request brings: before the first of these stands, of a run's facts, what came with its request."""
 
 CHILD_OVER = frozenset({ChildCompleted, ChildFailed, ChildCancelled, ChildInterrupted, ChildSuspended})
 """Exactly one of these follows each `child.started`."""

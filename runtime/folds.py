@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from runtime import events as e
 from runtime.journal import Journal
@@ -101,17 +101,19 @@ class Folds:
         for thread_id in thread_ids:
             self._kept.pop(thread_id, None)
 
-    async def _read_up(self, thread: Thread) -> None:
+    async def _read_up(self, thread: Thread, known: Collection[str] | None = None) -> None:
         for run, records in await self._journal.read_thread(thread.thread_id, thread.position):
-            fold(thread, run, records)
+            if known is None or run.run_id in known:
+                fold(thread, run, records)
         await self._read_below(thread)
 
     async def _read_below(self, thread: Thread) -> None:
-        """Read on in the threads of the children; one that is over, or driven here, has nothing more to say."""
+        """Read on in the threads of the children; one that is over, or a fold that is driven here, has nothing more to
+        say. A run of which the parent does not know yet goes on with a child later than this fold stands."""
         for below in thread.below.values():
             status = "running" if below.last_run is None else below.last_run.status
-            if below.thread_id not in self._at_work and status in ("running", "suspended"):
-                await self._read_up(below)
+            if below is not self._at_work.get(below.thread_id) and status in ("running", "suspended"):
+                await self._read_up(below, thread.below)
 
 
 def fold(thread: Thread, run: RunRecord, records: Sequence[e.Record]) -> None:
@@ -123,4 +125,4 @@ def fold(thread: Thread, run: RunRecord, records: Sequence[e.Record]) -> None:
 
 def _is_intake(record: e.Record) -> bool:
     """Whether a fact came with the request, before the run said or did anything."""
-    return not isinstance(record.event, e.MessageStarted) and type(record.event) not in e.TERMINAL
+    return type(record.event) not in e.ENDS_INTAKE

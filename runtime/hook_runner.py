@@ -141,6 +141,17 @@ class HookRunner:
         said = await self._ask(f"policy:{tool.name}", policy, is_async=inspect.iscoroutinefunction(tool.approval))
         return bool(said)
 
+    # --- documents ------------------------------------------------------------------------------------------------
+
+    async def extract_text(self, media_type: str, data: bytes) -> str | None:
+        """The text that the agent finds in a document; None if it finds none. Raises HookError."""
+        extract = self._scope.agent.extract_text
+        if extract is None:
+            return None
+        work = partial(extract, media_type, data)
+        text = await self._ask("hook:extract_text", work, is_async=inspect.iscoroutinefunction(extract))
+        return text if isinstance(text, str) else None
+
     # --- asking one -----------------------------------------------------------------------------------------------
 
     async def _decision(self, hook: Hook, occasion: Occasion, **where: Json) -> Decision | None:

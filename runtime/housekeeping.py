@@ -27,10 +27,12 @@ TOGETHER: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """After how many seconds a run that has ended is compacted, and an unused thread goes. None: never."""
+    """After how many seconds a run that has ended is compacted, an unused thread goes, and an upload that no message
+    has used. None: never."""
 
     compact_after_s: float | None = 3600.0
     expire_after_s: float | None = None
+    unused_media_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,13 @@ class Housekeeper:
         self._policy = policy
         self._read_runs = read_runs
         self._every_s = every_s
+        self._media_looked_at = 0
+        """Media up to this time have been looked at: whatever of them is unused is gone, and what is used stays so."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin, on the running event loop, if there is anything to do."""
-        if self._policy != RetentionPolicy(None, None):
+        if self._policy != RetentionPolicy(None, None, None):
             self._task = asyncio.create_task(self._run(), name="housekeeping")
 
     async def stop(self) -> None:
@@ -82,6 +86,10 @@ class Housekeeper:
         gone = Receipt()
         if (after_s := self._policy.expire_after_s) is not None:
             gone = await self._expire(self._before(after_s))
+        if (after_s := self._policy.unused_media_s) is not None:
+            before = self._before(after_s)
+            gone += await self._erasure.unused_media(self._media_looked_at, before)
+            self._media_looked_at = before
         return Kept(runs, saved, gone)
 
     async def _run(self) -> None:

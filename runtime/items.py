@@ -2,8 +2,9 @@
 
 Pure values. A content part is a dict:
 `{"type": "text", "text": str}` or `{"type": "image"|"audio"|"video"|"document", "source": source}` with source
-`{"type": "data", "value": base64, "mime_type": str}`, `{"type": "url", "value": str, "mime_type"?: str}` or
-`{"type": "file", "value": str, "provider"?: str, "mime_type"?: str}`; parts may also carry `id` and `metadata`.
+`{"type": "data", "value": base64, "mime_type": str}`, `{"type": "url", "value": str, "mime_type"?: str}`,
+`{"type": "file", "value": str, "provider"?: str, "mime_type"?: str}`, or, for bytes that are kept once, a `blob` (see
+`media`); parts may also carry `id` and `metadata`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from runtime.canonical import JsonObject, digest
+from runtime.media import same_source
 
 Content: TypeAlias = "str | list[JsonObject]"
 """Text, or a list of content parts."""
@@ -89,7 +91,8 @@ class ToolSpec:
 
 
 def same_words(content: Content) -> str:
-    """What counts when two messages are compared, as a digest: text, and media by their sources.
+    """What counts when two messages are compared, as a digest: text, and media by the digest of their bytes, as far
+    as these are known, else by their sources.
 
     One text part says the same as a string; ids and metadata of parts do not count.
     """
@@ -97,7 +100,7 @@ def same_words(content: Content) -> str:
         return digest(content)
     if all(part.get("type") == "text" for part in content):
         return digest(text_of(content))
-    return digest([part.get("text") if part.get("type") == "text" else part.get("source") for part in content])
+    return digest([same_source(part.get("source")) if "source" in part else part.get("text") for part in content])
 
 
 def text_of(content: Content) -> str:

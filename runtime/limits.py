@@ -19,5 +19,9 @@ class Limits:
     max_uncommitted: int = 64
     progress_interval_s: float = 0.2
     """How often a tool that streams tells of its progress at most: what no eye can follow only fills the journal."""
+    fetch_media_from: frozenset[str] = frozenset()
+    """The origins from which the server fetches media itself; any other URL is the provider's to fetch."""
+    most_media_bytes: int = 64 * 2**20
+    """The largest media that are fetched."""
     max_depth: int = 4
     """How deep below its root a child run may be."""

@@ -24,6 +24,7 @@ from runtime.journal.store import Store
 from runtime.journal.tail import Tail
 from runtime.journal.wakes import Wake
 from runtime.limits import Limits
+from runtime.media_shelf import MediaShelf
 from runtime.models import Model
 from runtime.progress import Progress
 from runtime.reconciler import Reconciler
@@ -86,6 +87,7 @@ class LiveRuns:
         folds: Folds,
         reconciler: Reconciler,
         shelf: ArtifactShelf,
+        media: MediaShelf,
         *,
         clock: Clock,
         mint: Mint,
@@ -98,6 +100,7 @@ class LiveRuns:
         self._folds = folds
         self._reconciler = reconciler
         self._shelf = shelf
+        self._media = media
         self._clock = clock
         self._mint = mint
         self._limits = limits
@@ -184,6 +187,7 @@ class LiveRuns:
             threads=self.tool_threads,
             limits=self._limits,
             shelf=self._shelf,
+            media=self._media,
             nursery=self.nursery,
             steering=self.steering,
             lineage=lineage,

@@ -22,6 +22,7 @@ from runtime.hooks import AFTER_ROUND, StopRun
 from runtime.items import Item
 from runtime.parts import REFUSAL, TEXT
 from runtime.prompt import instructions
+from runtime.prompt_media import PromptMedia
 from runtime.samples import Completed, Sample
 from runtime.scope import RunScope
 from runtime.steps import Fail, Stop
@@ -41,6 +42,7 @@ class ModelCall:
     def __init__(self, scope: RunScope, hooks: HookRunner) -> None:
         self._scope = scope
         self._hooks = hooks
+        self._media = PromptMedia(scope, hooks)
         self._committed: list[e.Event] = []
         self._predictions = {tool.name: dict(tool.predicts) for tool in scope.agent.toolbox if tool.predicts}
         self.is_streaming = False
@@ -56,6 +58,7 @@ class ModelCall:
             scope.sampling.end(Stop(asked.reason))
             return
         items, options = asked
+        items = await self._media.prepared(items)
         request = scope.model.dialect.encode(items, scope.tools, options)
         name = str(options.get("model") or scope.model.name)
         scope.log.emit(scope.sampling.round_started(name, {"digest": digest(request), "items": len(items)}))

@@ -5,7 +5,7 @@ A model waits (it talks to a provider); what it says is turned into sampling eve
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from typing import Protocol, runtime_checkable
 
 from runtime.canonical import JsonObject
@@ -46,6 +46,14 @@ class Thinking(Protocol):
     """A model that knows of itself whether it shows what it thinks. Of others only their answers tell."""
 
     shows_reasoning: bool
+
+
+@runtime_checkable
+class Receiving(Protocol):
+    """A model that knows which kinds of media it takes (`image`, `audio`, `video`, `document`); None: whatever its
+    format has a place for. Documents that are text reach every model, as text."""
+
+    input_media: Collection[str] | None
 
 
 @runtime_checkable

@@ -26,10 +26,17 @@ class Pause:
     facts: list[e.Event]
 
 
-def abandoned(thread: Thread, calls: Collection[Call]) -> list[e.Event]:
-    """What becomes of these calls, which were left open, when the user goes another way before them."""
-    asked = [by_itself(interrupt.id, FORKED) for interrupt in thread.open_interrupts(calls)]
-    return [*asked, *(e.output_of(call.call_id, call.name, _ANOTHER_WAY, "cancelled") for call in calls)]
+def abandoned(thread: Thread, calls: Collection[Call], told: Collection[e.Event] = ()) -> list[e.Event]:
+    """What becomes of these calls, which were left open, when the user goes another way before them, as far as the
+    facts before these have not `told` it."""
+    over = {fact.interrupt_id for fact in told if isinstance(fact, e.InterruptAnswered)}
+    over |= {fact.tool_call_id for fact in told if isinstance(fact, e.ToolCallCompleted)}
+    asked = [each.id for each in thread.open_interrupts(calls) if each.id not in over]
+    left = [call for call in calls if call.call_id not in over]
+    return [
+        *(by_itself(id_, FORKED) for id_ in asked),
+        *(e.output_of(call.call_id, call.name, _ANOTHER_WAY, "cancelled") for call in left),
+    ]
 
 
 def standing(thread: Thread, now: int) -> Pause:
@@ -44,3 +51,15 @@ def standing(thread: Thread, now: int) -> Pause:
     if asked:
         return Pause(False, [by_itself(interrupt.id, EXPIRED) for interrupt in asked])
     return Pause(False, [closing_output(call, "not_run") for call in thread.held_calls()])
+
+
+def sleeps(thread: Thread, call: Call) -> bool:
+    """Whether a call that has asked, itself or in a child, has still no answer: performed again it would only ask the
+    same. Whether it may run at all is another question."""
+    questions = [ask for ask in call.asks if ask.raised.number]
+    last = [ask.id for ask in questions if ask.run_id == questions[-1].run_id]
+    children = [child for child in thread.children.values() if child.tool_call_id == call.call_id]
+    for child in children:
+        if isinstance(child.over, e.ChildSuspended) and not child.continued:
+            last += child.over.interrupt_ids
+    return bool(last) and not any(id_ in thread.answers for id_ in last)

@@ -14,6 +14,7 @@ from runtime.artifacts import ArtifactShelf
 from runtime.children import Children
 from runtime.items import ToolSpec
 from runtime.limits import Limits
+from runtime.media_shelf import MediaShelf
 from runtime.models import Model
 from runtime.output import Output
 from runtime.request import RunRequest
@@ -43,6 +44,7 @@ class RunScope:
     """All that the model is told of."""
     client_tools: dict[str, ToolSpec]
     shelf: ArtifactShelf
+    media: MediaShelf
     children: Children
     mint: Mint
     output: Output | None = None

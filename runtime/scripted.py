@@ -6,7 +6,7 @@ It speaks the Chat Completions dialect, so that everything behind a real model i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 
 from runtime.canonical import JsonObject
 from runtime.dialects import DONE, Dialect
@@ -22,6 +22,8 @@ class ScriptedModel:
         self.name = "scripted"
         self.provider = "scripted"
         self.shows_reasoning = True
+        self.input_media: Collection[str] | None = ()
+        """It reads text alone."""
         self.dialect: Dialect = OpenAIChat(self.provider)
         self._phrases = phrases
 

@@ -35,6 +35,8 @@ from runtime.journal.wakes import Wake
 from runtime.limits import Limits
 from runtime.line import Line
 from runtime.live_runs import LiveRuns, Performer
+from runtime.media import INLINE_BYTES
+from runtime.media_shelf import MediaShelf
 from runtime.nursery import PerformWith, ProcessNursery
 from runtime.reconciler import Reconciler
 from runtime.recovery import Recovery
@@ -78,6 +80,7 @@ class Supervisor:
         blobs: Blobs | None = None,
         perform_with: PerformWith | None = None,
         recovers: bool = False,
+        inline_media_bytes: int = INLINE_BYTES,
     ) -> None:
         self.journal = store
         self.performers = performers
@@ -88,7 +91,9 @@ class Supervisor:
         self._leasing = leasing or Leasing()
         self._folds = Folds(store)
         self.sessions = Sessions(store, self._clock, mint)
-        self.artifacts = ArtifactShelf(store, blobs or ContentBlobs(store), self._clock, mint)
+        blobs = blobs or ContentBlobs(store)
+        self.artifacts = ArtifactShelf(store, blobs, self._clock, mint)
+        self.media = MediaShelf(store, blobs, self._clock, mint, inline_media_bytes)
         self.erasure = Erasure(store, self.artifacts, self.cancel, self._folds.forget_all)
         self._reconciler = Reconciler(
             store,
@@ -104,6 +109,7 @@ class Supervisor:
             self._folds,
             self._reconciler,
             self.artifacts,
+            self.media,
             clock=self._clock,
             mint=mint,
             limits=limits or Limits(),

@@ -82,6 +82,10 @@ class SamplesDialect:
     def __init__(self) -> None:
         self.encoded: list[JsonObject] = []
 
+    def takes(self, part: JsonObject, *, in_output: bool) -> bool:
+        """Everything."""
+        return True
+
     def encode(self, items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject) -> JsonObject:
         """The request: a summary that is JSON. What it was made of is kept in `encoded`."""
         self.encoded.append({"items": list(items), "tools": list(tools), "options": options})

@@ -52,10 +52,14 @@ class Answer:
 
 
 class Thread:
-    """The fold. `position` is the thread-wide position of the last fact (a run's base plus seq)."""
+    """The fold. `position` is the thread-wide position of the last fact (a run's base plus seq).
 
-    def __init__(self, thread_id: str) -> None:
+    On the thread of a child (`of_child`) an activity is that of its run; elsewhere later runs may change it.
+    """
+
+    def __init__(self, thread_id: str, *, of_child: bool = False) -> None:
         self.thread_id = thread_id
+        self._of_child = of_child
         self.position = 0
         self.entries: list[Entry] = []
         self.archive: dict[str, Entry] = {}
@@ -134,9 +138,15 @@ class Thread:
         return self.agents.get(run_id) or next((agent for agent in found if agent is not None), None)
 
     def owns(self, call_id: str) -> bool:
-        """Whether this is a call of the thread's own, and not one that only somebody's foreign message shows."""
+        """Whether this is a call of the thread's own or of one below it, and not one that only somebody's foreign
+        message shows."""
         call = self.calls.get(call_id)
-        return call is not None and call.target != ELSEWHERE
+        own = call is not None and call.target != ELSEWHERE
+        return own or any(below.owns(call_id) for below in self.below.values())
+
+    def is_said_below(self, message_id: str) -> bool:
+        """Whether this is the assistant message of a child run."""
+        return any(message_id in below.archive or below.is_said_below(message_id) for below in self.below.values())
 
     @property
     def has_streamed(self) -> bool:
@@ -251,7 +261,7 @@ class Thread:
             self._open_ids.discard(call.call_id)
             output = with_error(event.result, event.error)
             call.output = FunctionCallOutput(call.call_id, call.name, output, event.is_error)
-            call.output_kind = event.kind
+            call.output_kind, call.answered_in = event.kind, run_id
             call.place = self._next_place()
             call.answered_by, call.error = event.message_id, event.error
             call.answer = event.result
@@ -301,6 +311,7 @@ class Thread:
         told = event.attributes or {}
         if (call := self.calls.get(told.get("tool_call_id", ""))) is not None:
             call.answer, call.answered_by, call.late = event.content, event.message_id, said.key
+            call.place = self._next_place()  # it is shown only from now on
             call.error = told.get("error")
             answer, named = with_error(event.content, call.error), f"{call.name} ({call.call_id}): "
             said.content = named + answer if isinstance(answer, str) else [{"type": "text", "text": named}, *answer]
@@ -331,7 +342,9 @@ class Thread:
             )
 
     def _activity(self, activity_id: str) -> Activity | None:
-        turns = (entry for entry in reversed(self.entries) if isinstance(entry, Turn))
+        turns: Iterable[Turn] = (entry for entry in reversed(self.entries) if isinstance(entry, Turn))
+        if self._of_child:
+            turns = (turn for turn in turns if self.turn is not None and turn.run_id == self.turn.run_id)
         return next((turn.activities[activity_id] for turn in turns if activity_id in turn.activities), None)
 
     def _seeded(self, run_id: str, event: e.HistorySeeded) -> None:
@@ -370,7 +383,9 @@ class Thread:
         earlier = self.children.get(event.continues or "")
         if earlier is not None:
             earlier.continued = True
-        below = self.below[event.run_id] = self.below.get(event.continues or "") or Thread(event.thread_id)
+        below = self.below[event.run_id] = self.below.get(event.continues or "") or Thread(
+            event.thread_id, of_child=True
+        )
         self.children[event.run_id] = turn.children[event.run_id] = Child(
             event.run_id,
             event.thread_id,

@@ -7,19 +7,23 @@ what a tool came to.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 import orjson
 
 from runtime import events as e
 from runtime.canonical import Json, JsonObject
+from runtime.errors import InvalidInput, StoreError
 from runtime.gate import HOOKS, Asked, Case, Verdict, judging
 from runtime.hook_runner import HookRunner
 from runtime.hooks import BEFORE_TOOL, HookError
 from runtime.interrupts import Approval, Question, approval_in, approval_question, raised
 from runtime.items import Content
+from runtime.pause import sleeps
 from runtime.schedule import batches
 from runtime.scope import RunScope
+from runtime.sessions import owner_of
 from runtime.state_delta import PatchConflict, change, merge
 from runtime.steps import Fail, Stop, Suspend
 from runtime.tool_facts import ToolFacts
@@ -27,7 +31,10 @@ from runtime.tools.context import ToolContext
 from runtime.tools.execute import Output, execute
 from runtime.tools.toolbox import Tool
 
+log = logging.getLogger("agui_bridge.tools")
+
 _UNFIT = "What this call made of the shared state does not fit into it; the state is as it was."
+_UNKEPT = "The tool ran, but the media in its result could not be stored."
 _UNTOLD = "Cancelled: the tool ran, but the run was stopped before its result was told."
 _AT_PROVIDER = "Approved; the model's provider runs it."
 _OTHERS = "it would run with other arguments than those it was asked for"
@@ -37,7 +44,7 @@ _UNSEEN = "The tool ran, but the hook that looks at its result failed; the resul
 @dataclass(frozen=True, slots=True)
 class _Admitted:
     """A call that nobody denies. `used` are the arguments as JSON, `changed` says that they are not the model's; it
-    `asks` if somebody has to say first that it may run."""
+    `asks` if somebody has to say first that it may run, and `sleeps` until what it asks itself is answered."""
 
     call: e.ToolCallCommitted
     tool: Tool
@@ -45,6 +52,11 @@ class _Admitted:
     used: JsonObject
     changed: bool
     asks: bool
+    sleeps: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        return self.asks or self.sleeps
 
 
 class ToolRunner:
@@ -70,7 +82,8 @@ class ToolRunner:
         for one in admitted:
             if one.asks:
                 self._ask(one.call, 0, approval_question(one.tool.name, one.used, one.tool.spec.parameters))
-        for batch in batches(admitted, lambda one: one.tool.parallel, lambda one: one.asks):
+        self._waits = self._waits or any(one.sleeps for one in admitted)
+        for batch in batches(admitted, lambda one: one.tool.parallel, lambda one: one.is_held):
             await self._run_together(batch)
             if self._scope.sampling.is_over:
                 return
@@ -137,7 +150,9 @@ class ToolRunner:
         elif tool is None or verdict.arguments is None or verdict.used is None:
             self._tell(call, verdict.message or "Refused.", "denied")
         else:
-            return _Admitted(call, tool, verdict.arguments, verdict.used, verdict.changed, verdict.asks)
+            thread = self._scope.thread
+            asleep = sleeps(thread, thread.calls[call.tool_call_id])
+            return _Admitted(call, tool, verdict.arguments, verdict.used, verdict.changed, verdict.asks, asleep)
         return None
 
     def _tell(self, call: e.ToolCallCommitted, result: Content, kind: str) -> None:
@@ -185,7 +200,7 @@ class ToolRunner:
         result, kind = output.result, output.kind
         try:
             seen, stop = await self._hooks.after_tool(call, one.used, output)
-            result, kind = seen.result, seen.kind
+            result, kind = await self._kept(seen)
             if stop is not None:
                 scope.sampling.end(Stop(stop))
         except HookError as error:
@@ -203,6 +218,16 @@ class ToolRunner:
         if one.changed:
             result = with_arguments(result, one.used)
         scope.log.emit([*facts, *scope.sampling.tool_output(call.tool_call_id, result, kind)])
+
+    async def _kept(self, output: Output) -> tuple[Content, str]:
+        """The output as it is told: large media are kept, and it refers to them."""
+        scope = self._scope
+        try:
+            owner = owner_of(scope.request.principal)
+            return await scope.media.kept(owner, scope.run.thread_id, output.result), output.kind
+        except (StoreError, InvalidInput) as error:
+            log.warning("the media of a result of %s could not be kept: %s", scope.run.run_id, error)
+            return _UNKEPT, "error"
 
     def _state_change(self, before: Json, after: Json) -> list[e.Event]:
         """What the call did to the state, carried over to the state as it is now: another of its batch may have been

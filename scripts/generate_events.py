@@ -23,6 +23,7 @@ TOLD: Final = "agui_bridge/told.py"
 SAMPLING: Final = "runtime/sampling.py"
 ENGINE: Final = "runtime/engine.py"
 MODEL_CALL: Final = "runtime/model_call.py"
+PROMPT_MEDIA: Final = "runtime/prompt_media.py"
 TOOLS: Final = "runtime/tool_runner.py"
 HOOKS: Final = "runtime/hooks.py"
 ENDING: Final = "runtime/ending.py"
@@ -98,6 +99,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "artifact.created": {BESIDE: "a tool made something, once its bytes are stored"},
     "custom": {
         MODEL_CALL: "`agui-bridge.model_retry`, when an attempt failed, before the next one is waited for",
+        PROMPT_MEDIA: "`agui-bridge.media_left_out`, before the round that was asked without them",
         HOOKS: "`agui-bridge.hook`, when a hook decided something",
         CONTEXT: "what a tool tells of its own",
     },

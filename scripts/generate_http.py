@@ -18,9 +18,9 @@ from typing import Final, TypeAlias
 import agui_bridge
 import runtime
 from agui_bridge.bridge import AGENT_PATH, NotStarted
-from agui_bridge.web import artifacts_api, guard
+from agui_bridge.web import artifacts_api, guard, uploads_api
 from agui_bridge.web.openapi import openapi
-from runtime import errors
+from runtime import errors, media_shelf
 from runtime.dialects import faults
 from runtime.errors import AguiBridgeError
 from runtime.state_type import StateMisfit
@@ -46,6 +46,11 @@ REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
         errors.IdempotencyConflict,
         "The `Idempotency-Key` was used for another request; `details.run_id`.",
     ),
+    "media_not_found": (
+        media_shelf.MediumNotFound,
+        "A message refers to an upload, or by a link of ours to something, that is not there or not yours.",
+    ),
+    "upload_too_large": (uploads_api.UploadTooLarge, "More than `max_upload_mib`, by Content-Length or as received."),
     "body_too_large": (guard.BodyTooLarge, "More than `max_body_mib`, by Content-Length or as received."),
     "unsupported_media_type": (
         guard.UnsupportedMediaType,

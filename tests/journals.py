@@ -14,6 +14,7 @@ from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
 from runtime.journal.inbox import Part, Starting
 from runtime.journal.interrupts import StoredInterrupt
 from runtime.journal.leases import Lease
+from runtime.journal.media import Medium
 from runtime.journal.retention import Removed
 from runtime.journal.store import Store
 from runtime.journal.wakes import End, Wake
@@ -189,11 +190,29 @@ class Double:
     async def artifacts_of(self, thread_id: str) -> list[Artifact]:
         return await self.inner.artifacts_of(thread_id)
 
-    async def has_artifact(self, digest: str) -> bool:
-        return await self.inner.has_artifact(digest)
+    async def is_named(self, digest: str) -> bool:
+        return await self.inner.is_named(digest)
 
     async def content_slice(self, digest: str, start: int, length: int) -> bytes | None:
         return await self.inner.content_slice(digest, start, length)
+
+    async def add_medium(self, medium: Medium) -> None:
+        await self.inner.add_medium(medium)
+
+    async def find_medium(self, media_id: str) -> Medium | None:
+        return await self.inner.find_medium(media_id)
+
+    async def medium_of(self, owner: Owner, given_id: str) -> Medium | None:
+        return await self.inner.medium_of(owner, given_id)
+
+    async def media_of_thread(self, thread_id: str) -> list[Medium]:
+        return await self.inner.media_of_thread(thread_id)
+
+    async def uploads_of(self, owner: Owner) -> list[Medium]:
+        return await self.inner.uploads_of(owner)
+
+    async def remove_unused_media(self, since: int, before: int, limit: int, owner: Owner | None = None) -> Removed:
+        return await self.inner.remove_unused_media(since, before, limit, owner)
 
     async def keep_secret(self, name: str, made: bytes) -> bytes:
         return await self.inner.keep_secret(name, made)

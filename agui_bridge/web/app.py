@@ -21,6 +21,7 @@ from agui_bridge.web.openapi import openapi, plain
 from agui_bridge.web.runs_api import RunsApi
 from agui_bridge.web.sessions_api import SessionsApi
 from agui_bridge.web.stream import StreamAborted
+from agui_bridge.web.uploads_api import UploadsApi
 from runtime.errors import StoreError
 
 
@@ -90,6 +91,7 @@ def _api_routes(bridge: Host) -> list[Route]:
         "/api/artifacts/{artifact_id}": {"GET": artifacts.read},
         "/api/interrupts": {"GET": interrupts.list},
         "/api/interrupts/{interrupt_id}/answer": {"POST": interrupts.answer},
+        "/api/uploads": {"POST": UploadsApi(bridge).create},
         "/api/sessions": {"GET": sessions.list, "POST": sessions.create},
         "/api/sessions/{session_id:path}/messages": {"GET": sessions.messages, "POST": sessions.say},
         "/api/sessions/{session_id:path}": {"GET": sessions.show, "PATCH": sessions.change, "DELETE": sessions.delete},

@@ -1,4 +1,5 @@
-"""`GET /api/artifacts/{id}`: what a tool made, whole or a range of it, for its owner or for who has a good link.
+"""`GET /api/artifacts/{id}`: what a tool made or a user gave, whole or a range of it, for its owner or for who has a
+good link.
 
 A browser is told never to show it as a page of this server: it is saved, taken for nothing else than its media type
 says, and whatever opens it all the same opens it in a sandbox.
@@ -19,6 +20,7 @@ from agui_bridge.web.host import Host
 from runtime.authority import authorize
 from runtime.errors import CallerError, NotFound
 from runtime.journal.artifacts import Artifact
+from runtime.journal.media import Medium
 
 SAFE: Final = {
     "x-content-type-options": "nosniff",
@@ -75,11 +77,12 @@ class ArtifactsApi:
         pieces = await _begun(self._bridge.supervisor.artifacts.pieces(artifact, *wanted))
         return StreamingResponse(pieces, status, headers)
 
-    async def _find(self, request: Request) -> Artifact:
+    async def _find(self, request: Request) -> Artifact | Medium:
         artifact_id, query = request.path_params["artifact_id"], request.query_params
         by_link = "signature" in query
         principal = None if by_link else await self._bridge.principal(request)
-        artifact = await self._bridge.supervisor.artifacts.find(artifact_id)
+        supervisor = self._bridge.supervisor
+        artifact = await supervisor.artifacts.find(artifact_id) or await supervisor.media.find(artifact_id)
         if principal is not None:
             authorize(principal, "read", artifact)
         else:

@@ -8,7 +8,7 @@ from typing import Protocol
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agui_bridge.links import LinkOf, Signer
+from agui_bridge.links import Links, Signer
 from agui_bridge.settings import Settings
 from runtime.authority import Principal
 from runtime.supervisor import Supervisor
@@ -32,8 +32,8 @@ class Host(Protocol):
         """Signs and checks links to artifacts; raises NotStarted before the start."""
         ...
 
-    def link_of(self, request: Request | None) -> LinkOf:
-        """How artifacts are linked that the asking page is told of."""
+    def link_of(self, request: Request | None) -> Links:
+        """How artifacts and media are linked that the asking page is told of."""
         ...
 
     def lifespan(self, app: object = None) -> AbstractAsyncContextManager[None]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from agui_bridge._version import __version__
 from agui_bridge.native_intake import MAX_KEY
-from agui_bridge.web.openapi_schemas import ID, SCHEMAS, STATUS, ref
+from agui_bridge.web.openapi_schemas import ID, SCHEMAS, STATUS, TEXT, ref
 from agui_bridge.web.paging import MOST, USUAL
 from agui_bridge.wire import PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE
 from runtime.canonical import JsonObject
@@ -25,8 +25,8 @@ _REFUSALS: Final[dict[int, str]] = {
     405: "The path has other methods; `Allow` names them.",
     409: "Another run is at work on the thread, or the same key or runId was used for something else.",
     410: "The events behind this cursor are gone: compacted, or removed when their time was over.",
-    413: "The body is larger than `max_body_mib`.",
-    415: "The body is not sent as application/json, or is compressed.",
+    413: "The body is larger than `max_body_mib`, or an upload than `max_upload_mib`.",
+    415: "The body is not sent as application/json (an upload: as the file itself), or is compressed.",
     429: "As many messages wait for the thread as may; try again when one of them was answered.",
     416: "No byte of this range is there.",
     422: "Something in the request does not have the shape described here; `details.path` says where.",
@@ -127,6 +127,8 @@ _KEY: Final = _parameter(
     "whatever has become of its run; with another request 409 `idempotency_conflict`.",
     required=True,
 )
+_FILE: Final[JsonObject] = {"type": "string", "minLength": 1}
+_NAME: Final = _parameter("name", "query", TEXT, "The file's name.")
 _SEQ: Final[JsonObject] = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _EVENTS: Final = (
     _parameter("after_seq", "query", _SEQ, "The cursor: everything up to it was seen."),
@@ -312,7 +314,7 @@ _PATHS: Final[JsonObject] = {
         _ARTIFACT_ID,
         get=_operation(
             "get_artifact",
-            "What a tool made: for its owner, or by a link that a page was told.",
+            "What a tool made or a user gave: for its owner, or by a link that a page was told.",
             {
                 "200": {"description": "All of it.", "content": {"*/*": {}}},
                 "206": {"description": "A range of it.", "content": {"*/*": {}}},
@@ -323,6 +325,19 @@ _PATHS: Final[JsonObject] = {
             parameters=_LINK,
         ),
     ),
+    "/api/uploads": {
+        "post": _operation(
+            "upload",
+            "Give a file to be used in messages; the body is the file itself, with its own content type. `part` of the "
+            "answer is the content part that refers to it.",
+            _json(201, "It is kept.", "Upload", _LOCATION),
+            413,
+            415,
+            422,
+            parameters=(_NAME,),
+        )
+        | {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": _FILE}}}},
+    },
     "/api/agent-runs/{run_id}/tree": _under(
         _RUN_ID, get=_operation("get_tree", "The run and all below it.", _json(200, "The run.", "RunNode"), 404)
     ),

@@ -232,6 +232,7 @@ _CAPABILITIES: Final = _known(
         "output": _known(_flags("structuredOutput")),
         "state": _known(_flags("snapshots", "deltas", "persistentState")),
         "multiAgent": _known(_flags("supported", "delegation", "handoffs") | {"subagents": _list(_SUBAGENT)}),
+        "multimodal": _known({"input": _known(_flags("image", "audio", "video", "pdf", "file"))}),
         "reasoning": _known(_flags("supported", "streaming")),
         "execution": _known({"maxIterations": COUNT}),
         "humanInTheLoop": _known(
@@ -283,6 +284,17 @@ SCHEMAS: Final[JsonObject] = {
         "payload",
     ),
     "AnswerTaken": _object({"interrupt_id": TEXT, "run_id": TEXT, "events_url": TEXT}),
+    "Upload": _object(
+        {
+            "upload_id": TEXT,
+            "name": TEXT,
+            "media_type": TEXT,
+            "size": COUNT,
+            "digest": TEXT,
+            "url": TEXT,
+            "part": _one_of({kind: shapes.PARTS[kind] for kind in ("image", "audio", "video", "document")}, "type"),
+        }
+    ),
     "Receipt": _object({"database": {"type": "object", "additionalProperties": COUNT}, "artifact_files": COUNT}),
     "SessionPage": _object({"sessions": _list(ref("Session")), "next_cursor": CURSOR}),
     "NewSession": _object({"title": TITLE, "agent_id": _or_null(AGENT)}, "title", "agent_id"),

@@ -7,8 +7,10 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agui_bridge.links import linked_content
+from agui_bridge.media_intake import MediaIntake
 from agui_bridge.messages import messages_of
-from agui_bridge.native_desk import NativeDesk
+from agui_bridge.native_desk import NativeDesk, require_agent
 from agui_bridge.native_intake import key_digest, new_message, new_session, session_change
 from agui_bridge.run_input import is_id
 from agui_bridge.times import iso
@@ -35,7 +37,7 @@ class SessionsApi:
         wanted = new_session(await self._body(request))
         supervisor = self._bridge.supervisor
         agent_id = wanted.agent_id or next(iter(supervisor.performers))
-        NativeDesk(supervisor).require_agent(agent_id)
+        require_agent(supervisor, agent_id)
         session = await supervisor.sessions.create(principal, agent_id, wanted.title)
         location = f"{prefix_of(request)}/api/sessions/{session.session_id}"
         return json_response(session_document(session), 201, {"location": location})
@@ -63,7 +65,7 @@ class SessionsApi:
         await sessions.find(principal, session_id, "update")
         change = session_change(await self._body(request))
         if change.agent_id is not None:
-            NativeDesk(self._bridge.supervisor).require_agent(change.agent_id)
+            require_agent(self._bridge.supervisor, change.agent_id)
         return json_response(session_document(await sessions.change(principal, session_id, change)))
 
     async def delete(self, request: Request) -> Response:
@@ -90,6 +92,8 @@ class SessionsApi:
         end = len(shown) if before is None else _place_of(shown, before)
         page = shown[max(end - limit, 0) : end]
         more = cursor(page[0]["message_id"]) if end > limit else None
+        link_of = self._bridge.link_of(request)
+        page = [{**message, "content": linked_content(message["content"], link_of)} for message in page]
         return json_response({"messages": page, "next_cursor": more})
 
     async def say(self, request: Request) -> Response:
@@ -100,7 +104,8 @@ class SessionsApi:
         await supervisor.sessions.find(principal, session_id, "run")
         key = key_digest(request.headers.get("idempotency-key"))
         message = new_message(await self._body(request))
-        desk = NativeDesk(supervisor, queue_limit=self._bridge.settings.queue_limit)
+        media = MediaIntake(supervisor.media, self._bridge.link_of(request).id_in)
+        desk = NativeDesk(supervisor, media, queue_limit=self._bridge.settings.queue_limit)
         taken = await desk.take(principal, session_id, message, key)
         run = taken.run
         here = f"{prefix_of(request)}/api/agent-runs/{run.run_id}"

@@ -47,6 +47,11 @@ class Dialect(Protocol):
 
     name: str
 
+    def takes(self, part: JsonObject, *, in_output: bool) -> bool:
+        """Whether a request has a place for this media part in what a user says, or in a call's output. Its source is
+        `data`, `url` or `file`; what its bytes are does not matter."""
+        ...
+
     def encode(self, items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject) -> JsonObject:
         """The request for this history. `options` are `model`, `instructions` and the provider's own settings."""
         ...

@@ -40,6 +40,7 @@ from runtime.dialects.anthropic_blocks import (
     block_of,
     text_in,
 )
+from runtime.dialects.anthropic_media import parts_of
 from runtime.dialects.anthropic_request import encode, names_of
 from runtime.dialects.anthropic_speech import Speech
 from runtime.dialects.anthropic_usage import UsageCount
@@ -82,6 +83,10 @@ class Anthropic:
         self.name = "anthropic"
         self.provider = provider
         self.think_tags = think_tags
+
+    def takes(self, part: JsonObject, *, in_output: bool) -> bool:
+        """See `Dialect.takes`."""
+        return bool(parts_of([part], self.provider))
 
     def encode(self, items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject) -> JsonObject:
         """The request for this history; see `anthropic_request.encode`."""

@@ -25,7 +25,7 @@ from runtime.canonical import Json, JsonObject, clean, clean_text
 from runtime.dialects import DONE
 from runtime.dialects.call_fragments import CallFragments
 from runtime.dialects.faults import provider_error
-from runtime.dialects.openai_chat_request import encode
+from runtime.dialects.openai_chat_request import encode, takes
 from runtime.dialects.openai_usage import usage_of
 from runtime.dialects.surrogates import Halves
 from runtime.dialects.think import Piece, ThinkTags
@@ -62,6 +62,10 @@ class OpenAIChat:
         self.provider = provider
         self.think_tags = think_tags
         self.starts_in_thinking = starts_in_thinking
+
+    def takes(self, part: JsonObject, *, in_output: bool) -> bool:
+        """See `Dialect.takes`."""
+        return takes(part, self.provider, in_output=in_output)
 
     def encode(self, items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject) -> JsonObject:
         """The request for this history; see `openai_chat_request.encode`."""

@@ -177,6 +177,11 @@ def _user_content(content: Content, provider: str) -> str | list[JsonObject]:
     return parts or ""
 
 
+def takes(part: JsonObject, provider: str, *, in_output: bool) -> bool:
+    """Whether the format has this media part: outputs have text alone."""
+    return not in_output and _part(part, provider) is not None
+
+
 def _part(part: JsonObject, provider: str) -> JsonObject | None:
     """The part in this format, None if it has none."""
     if part.get("type") == "text":

@@ -32,7 +32,7 @@ from runtime import samples as s
 from runtime.canonical import Json, JsonObject, clean
 from runtime.dialects import DONE
 from runtime.dialects.faults import provider_error
-from runtime.dialects.openai_responses_request import encode
+from runtime.dialects.openai_responses_request import encode, takes
 from runtime.dialects.openai_usage import usage_of
 from runtime.dialects.response_items import (
     APPROVAL,
@@ -80,6 +80,10 @@ class OpenAIResponses:
         self.name = "openai-responses"
         self.provider = provider
         self.think_tags = think_tags
+
+    def takes(self, part: JsonObject, *, in_output: bool) -> bool:
+        """See `Dialect.takes`."""
+        return takes(part, self.provider)
 
     def encode(self, items: Sequence[HistoryItem], tools: Sequence[ToolSpec], options: JsonObject) -> JsonObject:
         """The request for this history; see `openai_responses_request.encode`."""

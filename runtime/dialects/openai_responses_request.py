@@ -328,6 +328,11 @@ def _output_content(output: FunctionCallOutput | None, provider: str) -> str | l
     return parts
 
 
+def takes(part: JsonObject, provider: str) -> bool:
+    """Whether the format has this media part: in outputs as in messages."""
+    return bool(_parts([part], provider))
+
+
 def _parts(content: Content, provider: str) -> list[JsonObject]:
     """The parts that the format has; text without words is none."""
     made: list[JsonObject] = []

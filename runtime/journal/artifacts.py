@@ -41,8 +41,8 @@ class Artifacts(Protocol):
         """All artifacts of a thread, oldest first."""
         ...
 
-    async def has_artifact(self, digest: str) -> bool:
-        """Whether any artifact has this content."""
+    async def is_named(self, digest: str) -> bool:
+        """Whether any artifact or medium has this content."""
         ...
 
     async def content_slice(self, digest: str, start: int, length: int) -> bytes | None:

@@ -36,6 +36,7 @@ from runtime.journal.memory_catalogue import MemoryCatalogue
 from runtime.journal.memory_deliveries import MemoryDeliveries
 from runtime.journal.memory_inbox import MemoryInbox
 from runtime.journal.memory_interrupts import MemoryInterrupts
+from runtime.journal.memory_media import MemoryMedia
 from runtime.journal.memory_retention import MemoryRetention
 from runtime.journal.memory_trees import MemoryTrees
 from runtime.journal.wakes import End, Wake
@@ -47,6 +48,7 @@ class MemoryJournal(
     MemoryAliases,
     MemoryArtifacts,
     MemoryRetention,
+    MemoryMedia,
     MemoryTrees,
     MemoryInterrupts,
     MemoryDeliveries,

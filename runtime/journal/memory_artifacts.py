@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from runtime.journal.artifacts import Artifact
 from runtime.journal.drafts import Unstorable
+from runtime.journal.media import Medium
 from runtime.run import RunRecord
 
 
@@ -17,6 +18,7 @@ class MemoryArtifacts(ABC):
         self._contents: dict[str, bytes] = {}
         self._artifacts: dict[str, Artifact] = {}
         self._secrets: dict[str, bytes] = {}
+        self._media: dict[str, Medium]
         self._runs: dict[str, RunRecord]
 
     @abstractmethod
@@ -41,10 +43,14 @@ class MemoryArtifacts(ABC):
         found = [artifact for artifact in self._artifacts.values() if artifact.thread_id == thread_id]
         return sorted(found, key=lambda artifact: (artifact.created_at, artifact.artifact_id))
 
-    async def has_artifact(self, digest: str) -> bool:
+    async def is_named(self, digest: str) -> bool:
         """See the port."""
         self._require_open()
-        return any(artifact.digest == digest for artifact in self._artifacts.values())
+        return digest in self._named_blobs()
+
+    def _named_blobs(self) -> set[str]:
+        """The digests that artifacts and media name."""
+        return {named.digest for named in (*self._artifacts.values(), *self._media.values())}
 
     async def content_slice(self, digest: str, start: int, length: int) -> bytes | None:
         """See the port."""

@@ -14,6 +14,7 @@ from runtime.journal.artifacts import Artifact
 from runtime.journal.catalogue import Owner
 from runtime.journal.compaction import compacted
 from runtime.journal.interrupts import StoredInterrupt
+from runtime.journal.media import Medium
 from runtime.journal.retention import NOTHING, SWEEP_RUNS, Removed
 from runtime.run import RunRecord
 
@@ -39,12 +40,17 @@ class MemoryRetention(ABC):
         self._aliases: dict[tuple[str, str], dict[str, str]]
         self._contents: dict[str, bytes]
         self._artifacts: dict[str, Artifact]
+        self._media: dict[str, Medium]
         self._trees: dict[str, int]
         self._interrupts: dict[str, tuple[StoredInterrupt, bytes]]
 
     @abstractmethod
     def _require_open(self) -> None:
         """Raises StoreError if the store is closed."""
+
+    @abstractmethod
+    def _named_blobs(self) -> set[str]:
+        """The digests that artifacts and media name."""
 
     async def uncompacted_runs(self, ended_before: int, limit: int, without: Collection[str] = ()) -> list[str]:
         """See the port."""
@@ -160,6 +166,7 @@ class MemoryRetention(ABC):
     def _forget_names(self, thread_ids: Collection[str], run_ids: Collection[str]) -> Removed:
         threads, runs = set(thread_ids), set(run_ids)
         artifacts = _take(self._artifacts, lambda artifact: artifact.thread_id in threads)
+        media = _take(self._media, lambda medium: medium.thread_id in threads)
         aliases = {key: named for key, named in self._aliases.items() if key[0] in threads}
         for key in aliases:
             del self._aliases[key]
@@ -169,10 +176,11 @@ class MemoryRetention(ABC):
             "aliases": sum(map(len, aliases.values())),
             "idempotency_keys": len(_take(self._keys, lambda told: told[0] in runs)),
             "artifacts": len(artifacts),
+            "media": len(media),
             "interrupts": len(_take(self._interrupts, lambda its: its[0].thread_id in threads)),
         }
-        named = {artifact.digest for artifact in self._artifacts.values()}
-        return Removed(counts, frozenset(artifact.digest for artifact in artifacts) - named)
+        blobs = frozenset(each.digest for each in (*artifacts, *media))
+        return Removed(counts, blobs - self._named_blobs())
 
     def _snapshots_of(self, run_id: str) -> set[str]:
         run = self._runs[run_id]
@@ -184,7 +192,7 @@ class MemoryRetention(ABC):
         return self._remove_unnamed(snapshots | removed.digests)
 
     def _remove_unnamed(self, digests: Collection[str]) -> Removed:
-        named = {artifact.digest for artifact in self._artifacts.values()}
+        named = self._named_blobs()
         for run in self._runs.values():
             if run.expired_at is None:
                 named |= self._snapshots_of(run.run_id)

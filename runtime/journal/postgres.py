@@ -40,6 +40,7 @@ from runtime.journal.postgres_deliveries import PostgresDeliveries
 from runtime.journal.postgres_inbox import PostgresInbox
 from runtime.journal.postgres_interrupts import PostgresInterrupts
 from runtime.journal.postgres_leases import PostgresLeases
+from runtime.journal.postgres_media import PostgresMedia
 from runtime.journal.postgres_reader import PostgresReader
 from runtime.journal.postgres_retention import PostgresRetention
 from runtime.journal.postgres_schema import keep_partitions, migrate, require_migrated
@@ -73,6 +74,7 @@ class PostgresStore(
     PostgresCatalogue,
     PostgresAliases,
     PostgresArtifacts,
+    PostgresMedia,
     PostgresRetention,
     PostgresTrees,
     PostgresInterrupts,

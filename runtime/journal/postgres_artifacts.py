@@ -34,9 +34,9 @@ class PostgresArtifacts(ABC):
         """See the port."""
         return [_artifact_of(row) for row in await self._pool.fetch(_SQL["artifacts_of_thread"], thread_id)]
 
-    async def has_artifact(self, digest: str) -> bool:
+    async def is_named(self, digest: str) -> bool:
         """See the port."""
-        return bool(await self._pool.fetch(_SQL["has_artifact"], digest))
+        return bool(await self._pool.fetch(_SQL["is_named"], digest))
 
     async def content_slice(self, digest: str, start: int, length: int) -> bytes | None:
         """See the port."""

@@ -29,6 +29,7 @@ _SQL = load("postgres")
 _WEEK = re.compile(r"events_(\d{8})")
 _NAMES: Final = (
     ("artifacts", "remove_artifacts"),
+    ("media", "remove_media"),
     ("aliases", "remove_aliases"),
     ("idempotency_keys", "remove_keys"),
     ("interrupts", "remove_interrupts"),
@@ -166,13 +167,13 @@ def _week_of(name: str) -> Partition | None:
 
 async def _remove(connection: Connection, threads: list[str], steps: Sequence[tuple[str, str]]) -> Removed:
     """Take the steps, and then remove what nothing names any more."""
-    artifacts = set(await _column(connection, "digests_of_threads", threads))
+    blobs = set(await _column(connection, "digests_of_threads", threads))
     snapshots = set(await _column(connection, "snapshots_of_threads", threads))
     counts = {kind: (await _column(connection, query, threads))[0] for kind, query in steps}
     await connection.fetch(_SQL["hold_contents"], CONTENTS_LOCK)
-    [counts["contents"]] = await _column(connection, "remove_contents", sorted(artifacts | snapshots))
-    still = set(await _column(connection, "named_artifacts", sorted(artifacts)))
-    return NOTHING + Removed(counts, frozenset(artifacts - still))  # without what there was none of
+    [counts["contents"]] = await _column(connection, "remove_contents", sorted(blobs | snapshots))
+    still = set(await _column(connection, "named_blobs", sorted(blobs)))
+    return NOTHING + Removed(counts, frozenset(blobs - still))  # without what there was none of
 
 
 async def _column(connection: Connection, query: str, *values: Any) -> list[Any]:

@@ -33,6 +33,7 @@ from runtime.journal.sqlite_connection import FOREIGN, SYNCHRONOUS, connect_writ
 from runtime.journal.sqlite_deliveries import SqliteDeliveries
 from runtime.journal.sqlite_inbox import SqliteInbox
 from runtime.journal.sqlite_interrupts import SqliteInterrupts
+from runtime.journal.sqlite_media import SqliteMedia
 from runtime.journal.sqlite_reader import SqliteReader
 from runtime.journal.sqlite_retention import SqliteRetention
 from runtime.journal.sqlite_trees import SqliteTrees
@@ -57,6 +58,7 @@ class SqliteJournal(
     SqliteCatalogue,
     SqliteAliases,
     SqliteArtifacts,
+    SqliteMedia,
     SqliteRetention,
     SqliteTrees,
     SqliteInterrupts,

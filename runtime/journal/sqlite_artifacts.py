@@ -42,9 +42,9 @@ class SqliteArtifacts(ABC):
         """See the port."""
         return [_artifact_of(row) for row in await self._ask(partial(_rows, "artifacts_of_thread", thread_id))]
 
-    async def has_artifact(self, digest: str) -> bool:
+    async def is_named(self, digest: str) -> bool:
         """See the port."""
-        return bool(await self._ask(partial(_rows, "has_artifact", digest)))
+        return bool(await self._ask(partial(_named, digest)))
 
     async def content_slice(self, digest: str, start: int, length: int) -> bytes | None:
         """See the port."""
@@ -63,6 +63,10 @@ def _add(artifact: Artifact, connection: sqlite3.Connection) -> None:
 def _keep_secret(name: str, made: bytes, connection: sqlite3.Connection) -> bytes:
     connection.execute(_SQL["add_secret"], (name, made))
     return connection.execute(_SQL["find_secret"], (name,)).fetchone()["value"]
+
+
+def _named(digest: str, connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    return connection.execute(_SQL["is_named"], {"digest": digest}).fetchall()
 
 
 def _rows(query: str, *values: Any) -> list[sqlite3.Row]:

@@ -26,6 +26,7 @@ R = TypeVar("R")
 _SQL = load("sqlite")
 _NAMES = (
     ("artifacts", "remove_artifacts"),
+    ("media", "remove_media"),
     ("aliases", "remove_aliases"),
     ("idempotency_keys", "remove_keys"),
     ("interrupts", "remove_interrupts"),
@@ -110,13 +111,13 @@ def _erase(threads: list[str], connection: sqlite3.Connection) -> Removed:
 def _remove(threads: Sequence[str], steps: Sequence[tuple[str, str]], connection: sqlite3.Connection) -> Removed:
     """Take the steps, and then remove what nothing names any more."""
     named = {"threads": _json(threads)}
-    artifacts = set(_column("digests_of_threads", named, connection))
+    blobs = set(_column("digests_of_threads", named, connection))
     snapshots = set(_column("snapshots_of_threads", named, connection)) - {None}
     counts = {kind: connection.execute(_SQL[query], named).rowcount for kind, query in steps}
-    contents = {"digests": _json(artifacts | snapshots)}
+    contents = {"digests": _json(blobs | snapshots)}
     counts["contents"] = connection.execute(_SQL["remove_contents"], contents).rowcount
-    still = set(_column("named_artifacts", {"digests": _json(artifacts)}, connection))
-    return NOTHING + Removed(counts, frozenset(artifacts - still))  # without what there was none of
+    still = set(_column("named_blobs", {"digests": _json(blobs)}, connection))
+    return NOTHING + Removed(counts, frozenset(blobs - still))  # without what there was none of
 
 
 def _sweep(at: int, connection: sqlite3.Connection) -> Removed:

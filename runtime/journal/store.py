@@ -12,12 +12,25 @@ from runtime.journal.deliveries import Deliveries
 from runtime.journal.inbox import Inbox
 from runtime.journal.interrupts import Interrupts
 from runtime.journal.leases import Leases
+from runtime.journal.media import Media
 from runtime.journal.retention import Retention
 from runtime.journal.trees import Trees
 from runtime.journal.wakes import Wakes
 
 
 class Store(
-    Journal, Aliases, Leases, Inbox, Interrupts, Deliveries, Wakes, Catalogue, Artifacts, Retention, Trees, Protocol
+    Journal,
+    Aliases,
+    Leases,
+    Inbox,
+    Interrupts,
+    Deliveries,
+    Wakes,
+    Catalogue,
+    Artifacts,
+    Media,
+    Retention,
+    Trees,
+    Protocol,
 ):
     """What the supervisor needs: the facts, who is at work on them, hints when they change, and what there is."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+from agui_bridge.export import export
 from runtime.artifacts import ArtifactShelf
+from runtime.authority import Principal
 from runtime.blobs import Blobs
 from runtime.blobs.contents import ContentBlobs
 from runtime.blobs.folder import FolderBlobs
@@ -21,6 +24,8 @@ from runtime.journal.postgres_connection import transaction
 from runtime.journal.postgres_schema import WEEK_MS, Partition, partition_of, statements_for
 from runtime.journal.store import Store
 from runtime.journal.tail import Tail
+from runtime.media import data_source
+from runtime.media_shelf import MediaShelf
 from runtime.testing import CountingIds, ManualClock, calls, says
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import tool
@@ -283,3 +288,36 @@ async def _make_weeks(store: PostgresStore, weeks: list[Partition]) -> None:
             if week.name not in names:
                 for statement in statements_for(week):
                     await connection.execute(statement)
+
+
+async def test_an_upload_that_nobody_used_goes_when_its_time_is_over(store: Store, tmp_path: Path):
+    blobs = FolderBlobs(tmp_path / "artifacts")
+    kept = Kept(store, blobs, RetentionPolicy(None, None, 86400), 0.5)
+    shelf = MediaShelf(store, blobs, kept.clock, CountingIds())
+    (tmp_path / "cat.png").write_bytes(b"cat")
+    old = await shelf.upload(Principal(ME.owner_id), "cat.png", "image/png", tmp_path / "cat.png")
+    assert not (await kept.keeper.keep()).gone.database
+    assert await shelf.find(old.media_id) == old
+    later = Kept(store, blobs, RetentionPolicy(None, None, 86400), 2)
+    assert (await later.keeper.keep()).gone.as_payload() == {"database": {"media": 1}, "artifact_files": 1}
+    assert await shelf.find(old.media_id) is None
+    assert not (await later.keeper.keep()).gone.database
+
+
+async def test_everything_of_an_owner_is_also_what_they_uploaded(store: Store, tmp_path: Path):
+    blobs = FolderBlobs(tmp_path / "artifacts")
+    kept = Kept(store, blobs, RetentionPolicy(None, None, None), 1)
+    shelf = MediaShelf(store, blobs, kept.clock, CountingIds(), inline_bytes=2)
+    run = await ended(store, opening("run_1", "s1"))
+    (tmp_path / "dog.png").write_bytes(b"dog")
+    part = {"type": "image", "source": data_source(b"cat", "image/png"), "metadata": {"filename": "a/cat.png"}}
+    [made] = [each for each in await shelf.kept(ME, run.thread_id, [part]) if not isinstance(each, str)]
+    upload = await shelf.upload(Principal(ME.owner_id), "dog.png", "image/png", tmp_path / "dog.png")
+    counts = await export(store, kept.shelf, ME, tmp_path / "export.zip")
+    assert counts["media"] == 2
+    with ZipFile(tmp_path / "export.zip") as archive:
+        assert archive.read(f"media/{made['source']['id']}") == b"cat"
+        assert archive.read(f"media/{upload.media_id}") == b"dog"
+    receipt = await kept.erasure.owner(ME, 1)
+    assert (receipt.database.counts["media"], receipt.artifact_files) == (2, 2)
+    assert files_in(tmp_path / "artifacts") == []

@@ -375,8 +375,8 @@ async def test_an_artifact_is_found_by_its_id_and_listed_with_its_thread(store: 
     assert await store.find_artifact("art_9") is None
     assert await store.artifacts_of(run.thread_id) == [first, second]
     assert await store.artifacts_of("another") == []
-    assert await store.has_artifact("e")
-    assert not await store.has_artifact("f")
+    assert await store.is_named("e")
+    assert not await store.is_named("f")
 
 
 async def test_an_id_is_given_to_one_artifact_and_to_none_without_a_run(store: Store):

@@ -14,6 +14,8 @@ from agui_check.schema import errors_of
 from runtime.agent import Agent
 from runtime.budget import Budget
 from runtime.canonical import JsonObject
+from runtime.dialects.anthropic import Anthropic
+from runtime.dialects.openai_chat import OpenAIChat
 from runtime.models import Model
 from runtime.scripted import ScriptedModel
 from runtime.testing import ScriptedProvider
@@ -93,6 +95,7 @@ def test_an_agent_of_nothing_declares_what_every_agent_here_can_do_and_what_it_c
         "output": {"structuredOutput": False},
         "state": {"snapshots": True, "deltas": False, "persistentState": True},
         "multiAgent": {"supported": False, "delegation": False, "handoffs": False},
+        "multimodal": {"input": {"file": True}},
         "execution": {"maxIterations": 50},
         "humanInTheLoop": {"approvals": False, "interrupts": False, "approveWithEdits": False},
     }
@@ -176,3 +179,13 @@ def test_the_tools_are_those_that_the_agents_author_gave_it():
         "description": "Look somewhere.",
         "parameters": plain.spec.parameters,
     }
+
+
+@pytest.mark.requirement("R-192")
+def test_media_are_declared_as_far_as_model_and_format_are_known():
+    chat, anthropic = ScriptedProvider(), ScriptedProvider()
+    chat.dialect, anthropic.dialect = OpenAIChat(), Anthropic()  # pyright: ignore[reportAttributeAccessIssue]
+    assert of(model=chat)["multimodal"]["input"] == {"video": False, "file": True}
+    assert of(model=anthropic)["multimodal"]["input"] == {"audio": False, "video": False, "file": True}
+    known = of(model=anthropic, input_media=["image", "video"])["multimodal"]["input"]
+    assert known == {"image": True, "audio": False, "video": False, "pdf": False, "file": True}

@@ -17,6 +17,7 @@ from runtime.scripted import ScriptedModel
 from runtime.testing import ScriptedProvider, calls
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import Tool, tool
+from tests.pictures import inline, png
 from tests.serving import Answer, JsonObject, Served, ask, serving
 from tests.wire.desk import PICK
 from tests.wire.protobuf import PROTO, types_of
@@ -111,6 +112,14 @@ async def staged() -> AsyncGenerator[Stage, None]:
 
 
 # --- what each flag means ---------------------------------------------------------------------------------------------
+
+
+async def what_is_in_a_document_is_read(stage: Stage) -> None:
+    declared = (await stage.declared())["multimodal"]["input"]
+    assert declared == {"image": False, "audio": False, "video": False, "pdf": False, "file": True}
+    content = [inline(b"Buy tea.", "text/plain", "document"), inline(png(1, 8))]
+    answer = await stage.served.run(ask("", messages=[{"id": "u1", "role": "user", "content": content}]), path=ALL)
+    assert "Buy tea." in said(answer)
 
 
 async def text_comes_before_the_run_is_over(stage: Stage) -> None:
@@ -258,6 +267,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "state.persistentState": the_state_of_a_thread_lasts_and_is_told_whole_to_who_lacks_it,
     "multiAgent.supported": work_is_handed_to_the_agents_that_are_named,
     "multiAgent.delegation": work_is_handed_to_the_agents_that_are_named,
+    "multimodal.input": what_is_in_a_document_is_read,
     "reasoning.supported": thoughts_are_shown_as_they_come,
     "reasoning.streaming": thoughts_are_shown_as_they_come,
     "execution.maxIterations": no_run_has_more_rounds,

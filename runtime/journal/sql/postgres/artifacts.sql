@@ -11,8 +11,10 @@ SELECT * FROM agui_bridge.artifacts WHERE artifact_id = $1;
 -- name: artifacts_of_thread
 SELECT * FROM agui_bridge.artifacts WHERE thread_id = $1 ORDER BY created_at, artifact_id;
 
--- name: has_artifact
-SELECT 1 FROM agui_bridge.artifacts WHERE digest = $1 LIMIT 1;
+-- name: is_named
+SELECT 1 FROM agui_bridge.artifacts WHERE digest = $1
+UNION ALL
+SELECT 1 FROM agui_bridge.media WHERE digest = $1 LIMIT 1;
 
 -- name: content_slice
 SELECT substring(data FROM $2::integer + 1 FOR $3::integer) AS piece FROM agui_bridge.contents WHERE digest = $1;

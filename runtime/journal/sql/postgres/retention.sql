@@ -72,7 +72,9 @@ SELECT run_id FROM agui_bridge.runs
 WHERE thread_id = ANY ($1::text[]) AND status IN ('queued', 'running', 'cancelling') LIMIT 1;
 
 -- name: digests_of_threads
-SELECT digest FROM agui_bridge.artifacts WHERE thread_id = ANY ($1::text[]);
+SELECT digest FROM agui_bridge.artifacts WHERE thread_id = ANY ($1::text[])
+UNION
+SELECT digest FROM agui_bridge.media WHERE thread_id = ANY ($1::text[]);
 
 -- name: snapshots_of_threads
 SELECT agent_snapshot_checksum AS digest FROM agui_bridge.runs
@@ -83,8 +85,10 @@ WHERE thread_id = ANY ($1::text[]) AND context_snapshot_checksum IS NOT NULL
 UNION
 SELECT request_checksum FROM agui_bridge.runs WHERE thread_id = ANY ($1::text[]) AND request_checksum IS NOT NULL;
 
--- name: named_artifacts
-SELECT DISTINCT digest FROM agui_bridge.artifacts WHERE digest = ANY ($1::text[]);
+-- name: named_blobs
+SELECT digest FROM agui_bridge.artifacts WHERE digest = ANY ($1::text[])
+UNION
+SELECT digest FROM agui_bridge.media WHERE digest = ANY ($1::text[]);
 
 -- name: expire_runs
 WITH gone AS (
@@ -94,6 +98,10 @@ SELECT count(*) FROM gone;
 
 -- name: remove_artifacts
 WITH gone AS (DELETE FROM agui_bridge.artifacts WHERE thread_id = ANY ($1::text[]) RETURNING 1)
+SELECT count(*) FROM gone;
+
+-- name: remove_media
+WITH gone AS (DELETE FROM agui_bridge.media WHERE thread_id = ANY ($1::text[]) RETURNING 1)
 SELECT count(*) FROM gone;
 
 -- name: remove_aliases
@@ -137,8 +145,8 @@ SELECT count(*) FROM gone;
 -- name: hold_contents
 SELECT pg_advisory_xact_lock($1);
 
--- Contents are named by the snapshots and requests of runs that are kept, and by artifacts. Whatever names them from now on has to
--- stand here, too.
+-- Contents are named by the snapshots and requests of runs that are kept, by artifacts and by media. Whatever names
+-- them from now on has to stand here, too.
 
 -- name: remove_contents
 WITH gone AS (
@@ -153,6 +161,8 @@ WITH gone AS (
             SELECT request_checksum FROM agui_bridge.runs WHERE expired_at IS NULL AND request_checksum = ANY ($1)
             UNION ALL
             SELECT digest FROM agui_bridge.artifacts WHERE digest = ANY ($1)
+            UNION ALL
+            SELECT digest FROM agui_bridge.media WHERE digest = ANY ($1)
         )
     RETURNING 1
 )

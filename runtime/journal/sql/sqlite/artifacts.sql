@@ -11,8 +11,8 @@ SELECT * FROM artifacts WHERE artifact_id = ?;
 -- name: artifacts_of_thread
 SELECT * FROM artifacts WHERE thread_id = ? ORDER BY created_at, artifact_id;
 
--- name: has_artifact
-SELECT 1 FROM artifacts WHERE digest = ? LIMIT 1;
+-- name: is_named
+SELECT 1 FROM artifacts WHERE digest = :digest UNION ALL SELECT 1 FROM media WHERE digest = :digest LIMIT 1;
 
 -- name: content_slice
 SELECT coalesce(substr(data, ? + 1, ?), x'') AS piece FROM contents WHERE digest = ?;

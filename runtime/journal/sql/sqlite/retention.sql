@@ -60,7 +60,9 @@ WHERE thread_id IN (SELECT value FROM json_each(:threads)) AND status IN ('queue
 LIMIT 1;
 
 -- name: digests_of_threads
-SELECT digest FROM artifacts WHERE thread_id IN (SELECT value FROM json_each(:threads));
+SELECT digest FROM artifacts WHERE thread_id IN (SELECT value FROM json_each(:threads))
+UNION
+SELECT digest FROM media WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
 -- name: snapshots_of_threads
 SELECT agent_snapshot_checksum AS digest FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads))
@@ -69,8 +71,10 @@ SELECT context_snapshot_checksum FROM runs WHERE thread_id IN (SELECT value FROM
 UNION
 SELECT request_checksum FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
--- name: named_artifacts
-SELECT digest FROM artifacts WHERE digest IN (SELECT value FROM json_each(:digests));
+-- name: named_blobs
+SELECT digest FROM artifacts WHERE digest IN (SELECT value FROM json_each(:digests))
+UNION
+SELECT digest FROM media WHERE digest IN (SELECT value FROM json_each(:digests));
 
 -- name: expire_runs
 UPDATE runs SET expired_at = :at
@@ -78,6 +82,9 @@ WHERE thread_id IN (SELECT value FROM json_each(:threads)) AND expired_at IS NUL
 
 -- name: remove_artifacts
 DELETE FROM artifacts WHERE thread_id IN (SELECT value FROM json_each(:threads));
+
+-- name: remove_media
+DELETE FROM media WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
 -- name: remove_aliases
 DELETE FROM aliases WHERE thread_id IN (SELECT value FROM json_each(:threads));
@@ -104,8 +111,8 @@ DELETE FROM runs WHERE thread_id IN (SELECT value FROM json_each(:threads));
 -- name: remove_threads
 DELETE FROM threads WHERE thread_id IN (SELECT value FROM json_each(:threads));
 
--- Contents are named by the snapshots and requests of runs that are kept, and by artifacts. Whatever names them from now on has to
--- stand here, too.
+-- Contents are named by the snapshots and requests of runs that are kept, by artifacts and by media. Whatever names
+-- them from now on has to stand here, too.
 
 -- name: remove_contents
 DELETE FROM contents WHERE digest IN (SELECT value FROM json_each(:digests))
@@ -117,6 +124,8 @@ DELETE FROM contents WHERE digest IN (SELECT value FROM json_each(:digests))
         SELECT request_checksum FROM runs WHERE expired_at IS NULL AND request_checksum IS NOT NULL
         UNION ALL
         SELECT digest FROM artifacts
+        UNION ALL
+        SELECT digest FROM media
     );
 
 -- name: unswept_runs
