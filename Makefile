@@ -11,6 +11,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 
 py := .venv/bin/python
+chance := tests/pure tests/conformance/test_scenarios_of_chance.py
 pip := $(py) -m pip -qq --disable-pip-version-check
 
 .PHONY: help demo test nightly lint bench docs proto wheel clean node-modules FORCE
@@ -33,7 +34,7 @@ test: .make/dev node-modules
 	@$(py) -m pytest -n auto $(PYTEST_ARGS)
 
 nightly: .make/dev node-modules
-	@HYPOTHESIS_PROFILE=nightly $(py) -m pytest -n auto -m hypothesis --timeout=7200 $(or $(PYTEST_ARGS),tests/pure)
+	@HYPOTHESIS_PROFILE=nightly $(py) -m pytest -n auto -m hypothesis --timeout=7200 $(or $(PYTEST_ARGS),$(chance))
 
 lint: .make/dev
 	@$(py) -m ruff check --no-cache .

@@ -17,6 +17,7 @@ from agui_bridge.wire import events as agui
 from agui_bridge.wire.versions.before_1_0 import Before10
 from runtime.agent import Agent
 from runtime.errors import ProviderError
+from runtime.hooks import BeforeTool, before_tool
 from runtime.samples import TextDelta, ToolCallDelta
 from runtime.testing import ScriptedProvider, calls, says
 from runtime.tools.context import ToolContext
@@ -24,7 +25,7 @@ from runtime.tools.toolbox import tool
 from tests.conformance.test_golden_streams_in_the_official_client import LIVE, PICK
 from tests.official_client import NEWEST, OLDER, OfficialClient, Verdict
 from tests.serving import Served, ask, serving
-from tests.wire.scenes import SCENES, lookup, shown, staged, thread_of
+from tests.wire.scenes import SCENES, lookup, made, send, shown, staged, thread_of
 
 JsonObject = dict[str, Any]
 NAMES = itertools.count(1)
@@ -53,9 +54,11 @@ def without_version(asked: JsonObject) -> JsonObject:
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_golden_stream_builds_what_the_server_holds(name: str, official_client: OfficialClient) -> None:
     async with staged(name) as served:
+        last: JsonObject | None = None
         for request in SCENES[name].asked:
-            asked = without_version(request(shown(await thread_of(served.bridge))))
+            asked = without_version(made(request, await thread_of(served.bridge), last))
             answer = await served.run(asked)
+            last = answer.events[-1]
             thread = await thread_of(served.bridge)
             state = asked.get("state", {})
             for client in OLDER:
@@ -237,6 +240,81 @@ async def wait_for_an_answer(judge: OfficialClient, name: str, client: str) -> N
     body = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in INTERRUPTED)
     verdict = await judge.replay(body, {"threadId": "t1", "runId": "r0", "agent": name}, client=client)
     assert [each["id"] for each in verdict.pending_interrupts] == ["i1"]
+
+
+# --- what is asked ------------------------------------------------------------------------------------------------
+
+
+def yes(interrupt: JsonObject) -> JsonObject:
+    return {"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}
+
+
+SEND_TWO = calls(("send", '{"to":"Ann"}'), ("send", '{"to":"Bob"}'))
+
+
+@pytest.mark.parametrize("client", OLDER)
+async def test_what_a_run_asks_is_answered_by_older_pages_as_by_new_ones(
+    client: str, official_client: OfficialClient
+) -> None:
+    model = ScriptedProvider(SEND_TWO, says("Both are sent"), says("Hello"))
+    async with serving(Agent("assistant", model=model, tools=[send])) as served:
+        page = OldPage(official_client, served, client)
+        asked = await page.say("Write to both")
+        await page.agrees(asked)
+        assert [each["toolCallId"] for each in asked.pending_interrupts] == ["call_0", "call_1"]
+        answered = await page.send([], resume=[yes(each) for each in asked.pending_interrupts])
+        await page.agrees(answered)
+        assert answered.pending_interrupts == []
+        assert answered.messages[-1]["content"] == "Both are sent"
+        assert (await page.say("Hi")).ok
+
+
+@pytest.mark.parametrize("client", OLDER)
+async def test_what_a_child_asks_is_asked_of_pages_that_know_no_children(
+    client: str, official_client: OfficialClient
+) -> None:
+    writing = ScriptedProvider(calls(("send", '{"to":"Ann"}'), text="Sending."), says("It is sent"))
+    writer = Agent("writer", model=writing, tools=[send], description="Writes.")
+    model = ScriptedProvider(calls(("writer", '{"prompt":"Write"}')), says("Done"))
+    async with serving(Agent("assistant", model=model, tools=[writer])) as served:
+        page = OldPage(official_client, served, client)
+        asked = await page.say("Have it written")
+        await page.agrees(asked)
+        [interrupt] = asked.pending_interrupts
+        assert "subagentRunId" not in interrupt
+        answered = await page.send([], resume=[yes(interrupt)])
+        answered.assert_clean()
+        assert answered.pending_interrupts == []
+        assert not any(kind.startswith("SUBAGENT") for kind in answered.types)
+        assert answered.messages[-1]["content"] == "Done"
+
+
+@pytest.mark.requirement("R-069")
+@pytest.mark.parametrize("client", [*OLDER, NEWEST])
+async def test_a_page_goes_on_holding_what_is_asked_when_the_run_fails_that_took_one_answer(
+    client: str, official_client: OfficialClient
+) -> None:
+    troubled: list[bool] = []
+
+    @before_tool
+    def nervous(call: BeforeTool) -> None:
+        if troubled:
+            raise RuntimeError("not now")
+
+    agent = Agent("assistant", model=ScriptedProvider(SEND_TWO, says("Both are sent")), tools=[send], hooks=[nervous])
+    async with serving(agent) as served:
+        page = OldPage(official_client, served, client)
+        ann, bob = (await page.say("Write to both")).pending_interrupts
+        troubled.append(True)
+        failed = await page.send([], resume=[yes(ann), {**yes(bob), "payload": {"approved": "perhaps"}}])
+        assert failed.types[-1] == "RUN_ERROR"
+        assert "RUN_FINISHED" not in failed.types
+        assert [each["id"] for each in failed.pending_interrupts] == [ann["id"], bob["id"]]
+        troubled.clear()
+        answered = await page.send([], resume=[yes(ann), yes(bob)])
+        answered.assert_clean()
+        assert answered.pending_interrupts == []
+        assert answered.messages[-1]["content"] == "Both are sent"
 
 
 # --- who is older -------------------------------------------------------------------------------------------------

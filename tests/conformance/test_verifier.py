@@ -188,6 +188,30 @@ def test_what_is_right_is_clean() -> None:
     assert {"R-051", "R-070", "R-122", "R-184", "R-196"} <= verdict.exercised
 
 
+PICKING: Event = {**ASKED, "tools": [{"name": "pick", "description": ""}]}
+PROGRESS: Event = {"type": "ACTIVITY_SNAPSHOT", **MESSAGE, "activityType": "agui-bridge.progress", "content": {}}
+CLIENTS_OWN: Event = {"@ag-ui/client": {"authoritativeActivityTypes": ["agui-bridge.progress"]}}
+
+
+@pytest.mark.parametrize(
+    ("requirement", "events", "asked"),
+    [
+        ("R-104", a_run(*CALL, RESULT, outcome={"type": "cancelled"}), PICKING),
+        ("R-104", [*a_run(*CALL, RESULT)[:-1], {"type": "RUN_ERROR", "message": "It broke."}], PICKING),
+        ("R-126", a_run(PROGRESS, {"type": "MESSAGES_SNAPSHOT", "messages": ASKED["messages"]}), ASKED),
+    ],
+    ids=["answer of a stopped run", "answer of a failed run", "progress that is over"],
+)
+def test_a_stated_departure_is_told_as_one(requirement: str, events: list[Event], asked: Event) -> None:
+    findings = [finding for finding in verify(events, asked).findings if not finding.remark]
+    assert [(finding.requirement, finding.departure) for finding in findings] == [(requirement, True)]
+
+
+def test_the_name_of_a_package_is_a_prefix() -> None:
+    events = a_run({"type": "MESSAGES_SNAPSHOT", "messages": ASKED["messages"], "metadata": CLIENTS_OWN})
+    assert verify(events, ASKED).findings == ()
+
+
 def test_a_rule_whose_subject_was_not_there_counts_as_not_exercised() -> None:
     exercised = verify(a_run()).exercised
     assert not {"R-085", "R-100", "R-122", "R-135", "R-144", "R-160", "R-051"} & exercised

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.contract.workshop import until
 from tests.crash.process import ServerProcess, server
 from tests.crash.test_kill import types
 from tests.crash.test_two_processes import pair, runs_on
 from tests.serving import JsonObject, ask, events_in
+from tests.words import script
 
 MAIL = (
     '/script {"rounds": [{"tool_calls": [{"name": "send_email", "arguments": '
@@ -19,16 +22,16 @@ MAIL = (
 YES = {"approved": True}
 
 
-async def asked(process: ServerProcess, thread: str = "t1") -> JsonObject:
-    """Have a run ask whether it may send a mail; what it asks."""
-    events = await process.post(ask(MAIL, thread=thread, protocolVersion="1.0"))
+async def asked(process: ServerProcess, thread: str = "t1", words: str = MAIL) -> JsonObject:
+    """Have a run ask whether it may send a mail, or do what is scripted else; what it asks."""
+    events = await process.post(ask(words, thread=thread, protocolVersion="1.0"))
     [interrupt] = events[-1]["outcome"]["interrupts"]
     return interrupt
 
 
-def answer(interrupt: JsonObject, run: str, thread: str = "t1") -> JsonObject:
+def answer(interrupt: JsonObject, run: str, thread: str = "t1", words: str = MAIL) -> JsonObject:
     entry = {"interruptId": interrupt["id"], "status": "resolved", "payload": YES}
-    return ask(MAIL, thread=thread, run=run, resume=[entry], protocolVersion="1.0")
+    return ask(words, thread=thread, run=run, resume=[entry], protocolVersion="1.0")
 
 
 async def executions(process: ServerProcess) -> int:
@@ -86,3 +89,25 @@ async def test_a_kill_between_the_answer_and_its_end_leaves_a_call_that_ran_at_m
         assert await executions(second) <= 1
         outputs = [fact for run in await runs_on(second) for fact in await second.facts(run["run_id"])]
         assert types(outputs).count("tool.call.completed") == 1
+
+
+async def test_a_kill_in_the_midst_of_an_approved_call_is_told_and_the_same_answer_runs_it_no_more(tmp_path: Path):
+    store, trace = tmp_path / "store.db", tmp_path / "trace"
+    words = script({"tool_calls": [{"name": "publish", "arguments": {"text": "tea"}}]})
+    noting: dict[str, Any] = {"agent": "tests.crash.agents:agent", "trace": trace}
+    async with server(store, **noting) as first:
+        interrupt = await asked(first, words=words)
+        async with first.streaming(answer(interrupt, "r2", words=words)) as stream:
+            await stream.until("RUN_STARTED")
+            await until(lambda: trace.exists() and bool(trace.read_text()))
+            await first.kill()
+            await stream.to_the_end()
+    async with server(store, **noting) as second:
+        lost = [fact for run in await runs_on(second) for fact in await second.facts(run["run_id"])]
+        [output] = [fact["payload"] for fact in lost if fact["event_type"] == "tool.call.completed"]
+        assert output["kind"] == "indeterminate"
+        events = await second.post(answer(interrupt, "r3", words=words))
+        assert events[-1]["outcome"] == {"type": "success"}
+        assert (await second.get("/api/interrupts"))["interrupts"] == []
+        assert await executions(second) == 1
+    assert len(trace.read_text().split()) == 1

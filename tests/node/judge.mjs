@@ -6,7 +6,8 @@
 //   {"id", "op": "run", "url", "threadId", "runId", "messages", "state", "tools", "context", "forwardedProps", "resume",
 //    "headers"?, "accept"?, "abortAfter"?, "agent"?, "addMessages"?}
 //       runs against a live server. Commands that name the same `agent` share one HttpAgent, so its messages, state and
-//       pending interrupts carry over from run to run; `messages` and `state` then replace what it holds.
+//       pending interrupts carry over from run to run; `messages` and `state` then replace what it holds. With `anew` a
+//       new one takes that name.
 //   {"id", "op": "decode", "bodyBase64"}
 //       takes a protobuf body apart with @ag-ui/proto; answer: {"id", "decoded": [event, …]}.
 // `client` in "replay" (in its input) and "run" names an older client: "0.0.57", "0.0.59".
@@ -58,7 +59,7 @@ const replays = createServer((request, response) => {
 });
 
 function agentFor(command, url) {
-  const known = command.agent === undefined ? undefined : agents.get(command.agent);
+  const known = command.agent === undefined || command.anew ? undefined : agents.get(command.agent);
   const agent = known ?? new clients[command.client ?? "1.0.0"]({ url });
   if (command.agent !== undefined) agents.set(command.agent, agent);
   agent.url = url;

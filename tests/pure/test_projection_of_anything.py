@@ -19,10 +19,12 @@ JsonObject = dict[str, Any]
 INVALID = sorted((Path(__file__).parents[1] / "conformance" / "streams" / "invalid").glob("*.jsonl"))
 
 STARTED = e.RunStarted(0, "r1", "assistant", "", [])
+INTERRUPT: JsonObject = {"interrupt_id": "i1", "reason": "tool_call", "tool_call_id": "c1", "run_id": "run_1"}
 ERROR: JsonObject = {"code": "x", "message": "It broke.", "retryable": False}
 message = st.sampled_from(("m1", "m2"))
 part = st.sampled_from(("p0", "p1"))
 call = st.sampled_from(("c1", "c2"))
+child = st.sampled_from(("k1", "k2"))
 round_ = st.sampled_from((1, 2))
 delta = st.sampled_from(("", "a"))
 index = st.just(0)
@@ -51,12 +53,20 @@ ANYTHING: st.SearchStrategy[e.Event | None] = st.one_of(
     st.builds(e.StateDelta, st.just([{"op": "add", "path": "/a", "value": 1}])),
     st.builds(e.Custom, st.just("agui-bridge.hook"), st.sampled_from((None, {"hook": "mine"}))),
     st.builds(e.RunCancelling, st.just("client")),
+    st.builds(e.InterruptRaised, st.just("i1"), st.just("tool_call"), call, st.just(0), st.just("d"), name),
+    st.builds(e.InterruptAnswered, st.just("i1"), st.sampled_from(("resolved", "cancelled"))),
+    st.builds(
+        e.ChildStarted, child, st.just("thr"), name, name, call, st.just(1), st.just("d"), st.none(), st.none() | child
+    ),
+    st.builds(e.ChildCompleted, child, st.none()),
+    st.builds(e.ChildSuspended, child, st.just(["i1"])),
 )
 ENDS: st.SearchStrategy[e.Event] = st.one_of(
     st.builds(e.RunCompleted, message, st.sampled_from((None, ["c1"]))),
     st.just(e.RunFailed(ERROR)),
     st.just(e.RunCancelled("client", True)),
     st.just(e.RunInterrupted("executor_lost")),
+    st.just(e.RunSuspended([INTERRUPT])),
 )
 
 
@@ -144,3 +154,26 @@ def test_a_run_that_was_interrupted_shows_what_it_has_cost() -> None:
     last = told([STARTED, e.RunInterrupted("shutdown", usage)])[-1]
     assert (last["type"], last["code"]) == ("RUN_ERROR", "run_interrupted")
     assert last["usage"] == [{"provider": "p", "model": "m", "inputTokens": 3}]
+
+
+# --- outputs of calls of earlier runs -----------------------------------------------------------------------------
+
+CLOSED = e.output_of("c0", "lookup", "Not run.", "cancelled")
+
+
+def test_what_came_with_the_request_is_for_the_prelude_to_tell():
+    told_of = told([STARTED, CLOSED, e.MessageStarted("m1", "assistant"), e.RunCompleted("m1")])
+    assert [event["type"] for event in told_of] == ["RUN_STARTED", "RUN_FINISHED"]
+
+
+@pytest.mark.parametrize("begun", [e.MessageStarted("m1", "assistant"), e.RunCancelling("client")])
+def test_what_a_run_makes_of_an_older_call_is_told(begun: e.Event):
+    told_of = told([STARTED, begun, CLOSED, e.RunCancelled("client", True)])
+    assert [event["type"] for event in told_of] == ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]
+
+
+def test_a_run_names_as_pending_the_calls_that_it_has_made_and_no_older_ones():
+    facts = [STARTED, e.ToolCallStarted("m1", "p0", 0, "c1", "pick"), e.ToolCallCommitted("c1", "pick", "{}", "client")]
+    last = told([*facts, e.RunCompleted("m1", ["c0", "c1"])])[-1]
+    assert last["outcome"] == {"type": "success", "pendingToolCallIds": ["c1"]}
+    assert told([STARTED, e.RunCompleted("m1", ["c0"])])[-1]["outcome"] == {"type": "success"}

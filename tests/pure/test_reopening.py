@@ -126,6 +126,22 @@ def test_what_is_open_is_begun_anew_in_one_piece_and_what_follows_is_what_the_ot
     assert _comparable(stream[len(opening) :]) == _comparable(orjson.loads(orjson.dumps(rest)))
 
 
+@given(st.data())
+def test_a_run_that_is_over_when_the_page_comes_is_told_with_its_end(data: st.DataObject) -> None:
+    conversation = Conversation(Drawn(data))
+    for _ in range(STEPS):
+        conversation.step()
+    page = Page()
+    runs = conversation.theatre.runs
+    stream = coming_back(runs, len(runs[-1].records), page)
+    rules = Rules()
+    rules.check(stream)
+    assert rules.ended
+    page.apply(stream)
+    assert page.messages == conversation.page.messages
+    assert page.state == conversation.page.state
+
+
 def _comparable(events: list[JsonObject]) -> list[JsonObject]:
     """Streams under different run ids, whose closing snapshots name what each page shows."""
     return [{k: v for k, v in event.items() if k not in ("runId", "messages")} for event in events]

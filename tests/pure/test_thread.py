@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agui_bridge.told import late_fact
 from agui_bridge.transcript import transcript
 from runtime import events as e
 from runtime.canonical import digest
@@ -78,6 +79,25 @@ def test_a_second_output_of_a_call_changes_nothing():
         told.thread.apply("run1", 0, seq, fact)
     (output,) = (item for item in told.thread.items() if isinstance(item, FunctionCallOutput))
     assert output.output == "red"
+
+
+def test_an_answer_that_comes_late_stands_behind_the_results_that_are_there():
+    thread = Thread("thr_1")
+    message = {"id": "a1", "role": "tool", "toolCallId": "c1", "content": "blue"}
+    facts: list[e.Event] = [
+        e.RunStarted(0, "r1", "assistant", "", []),
+        e.MessageStarted("m1", "assistant"),
+        e.RoundStarted(1, "m", "p", {}),
+        *(e.ToolCallStarted("m1", f"p{n}", n, f"c{n}", "pick") for n in (1, 2)),
+        e.ToolCallCommitted("c1", "pick", "{}", "client"),
+        e.ToolCallCommitted("c2", "look", "{}", "server"),
+        e.output_of("c1", "pick", "Not answered by the client.", "unanswered"),
+        e.output_of("c2", "look", "seen", "result"),
+        late_fact(message),
+    ]
+    for seq, fact in enumerate(facts, 1):
+        thread.apply("run_1", 0, seq, fact)
+    assert [line.id for line in transcript(thread)] == ["m1-1", "result-c2", "a1"]
 
 
 def test_a_fork_behind_what_is_not_there_cuts_nothing():

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.serving import JsonObject
 
-MADE = ("msg_", "call_", "result-", "run_", "thr_")
+MADE = ("msg_", "call_", "result-", "run_", "thr_", "int_")
 CHANGING = ("content_checksum", "result_checksum", "base_state_digest", "started_at", "idempotency_key", "request")
 
 
@@ -101,7 +101,21 @@ def _outcome(outcome: JsonObject, names: Names) -> list[str]:
     words = [outcome.pop("type")]
     if "pendingToolCallIds" in outcome:
         words.append("pending " + ",".join(names.of("c", id_) for id_ in outcome.pop("pendingToolCallIds")))
+    if "interruptIds" in outcome:
+        words.append(",".join(names.of("i", id_) for id_ in outcome.pop("interruptIds")))
+    words += [_interrupt(dict(each), names) for each in outcome.pop("interrupts", [])]
     return words + ([_json(outcome)] if outcome else [])
+
+
+def _interrupt(interrupt: JsonObject, names: Names) -> str:
+    """`[i1 tool_call c1 "May it run?" schema]`; the schema of the answer is only said to be there."""
+    words = [names.of("i", interrupt.pop("id")), interrupt.pop("reason"), names.of("c", interrupt.pop("toolCallId"))]
+    words.append(_json(interrupt.pop("message", None)))
+    if "subagentRunId" in interrupt:
+        words.append("of " + names.of("s", interrupt.pop("subagentRunId")))
+    if interrupt.pop("responseSchema", None) is not None:
+        words.append("schema")
+    return f"[{' '.join(words + ([_json(interrupt)] if interrupt else []))}]"
 
 
 def _round(event: JsonObject, names: Names) -> list[str]:

@@ -21,6 +21,7 @@ from runtime.errors import ProviderError
 from runtime.hooks import AfterRound, BeforeTool, ChangeArguments, Deny, StopRun, after_round, before_tool
 from runtime.testing import Line, ScriptedProvider, calls, says
 from runtime.thread import Thread
+from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import Tool, tool
 from tests.serving import Answer, JsonObject, Served, ask, serving
 from tests.wire.golden import golden
@@ -44,6 +45,18 @@ async def slow_lookup(key: str) -> str:
 async def broken() -> str:
     """Fail."""
     raise RuntimeError("the shelf is empty")
+
+
+@tool(approval=True)
+async def send(to: str) -> str:
+    """Send a message."""
+    return f"Sent to {to}."
+
+
+@tool
+async def ask_colour(ctx: ToolContext) -> str:
+    """Ask for a colour."""
+    return str(await ctx.interrupt(message="Which colour?", response_schema={"type": "string"}))
 
 
 @dataclass(frozen=True)
@@ -111,14 +124,40 @@ def more(*messages: JsonObject, run: str = "r2", **members: Any) -> Request:
     return lambda shown: ask("", run=run, messages=[*shown, *messages], protocolVersion="1.0", **members)
 
 
+def resumed(*payloads: Any, run: str = "r2", **members: Any) -> Request:
+    """What the page shows, and an answer to each of what the last run asked: a payload, or None for no."""
+    return lambda shown: ask("", run=run, messages=shown, resume=payloads, protocolVersion="1.0", **members)
+
+
+def made(request: Request, thread: Thread, last: JsonObject | None) -> JsonObject:
+    """The body of a request on the thread as it stands; `last` is the last event that the page was told."""
+    asked = request(shown(thread))
+    if "resume" in asked and last is not None:
+        asked["resume"] = _answers(asked["resume"], last["outcome"]["interrupts"])
+    return asked
+
+
+def _answers(payloads: Iterable[Any], asked: list[JsonObject]) -> list[JsonObject]:
+    return [
+        {"interruptId": each["id"], "status": "cancelled"}
+        if payload is None
+        else {"interruptId": each["id"], "status": "resolved", "payload": payload}
+        for each, payload in zip(asked, payloads, strict=False)
+    ]
+
+
 def actor(
-    *rounds: Iterable[Line], name: str = "assistant", asks: Callable[[], Agent] | None = None, **members: Any
+    *rounds: Iterable[Line],
+    name: str = "assistant",
+    tools: list[Tool] | None = None,
+    asks: Callable[[], Agent] | None = None,
+    **members: Any,
 ) -> Callable[[], Agent]:
     """An agent whose model plays these rounds; `asks` is one that it hands work to. Each performance has its own."""
 
     def made() -> Agent:
-        tools = TOOLS if asks is None else [lookup, asks()]
-        return Agent(name, model=ScriptedProvider(*rounds), tools=tools, **members)
+        ours = TOOLS if tools is None else tools
+        return Agent(name, model=ScriptedProvider(*rounds), tools=ours if asks is None else [lookup, asks()], **members)
 
     return made
 
@@ -279,6 +318,56 @@ SCENES: dict[str, Scene] = {
             asks=helper([*one_call("lookup", '{"key":')[:2], CUT]),
         )
     ),
+    "approval": Scene(
+        actor(calls(("send", '{"to":"Ann"}'), text="Sending."), says("It is sent"), tools=[send]),
+        [first("Hi"), resumed({"approved": True})],
+    ),
+    "approval with other arguments": Scene(
+        actor(calls(("send", '{"to":"Ann"}')), says("It is sent"), tools=[send]),
+        [first("Hi"), resumed({"approved": True, "editedArgs": {"to": "Bob"}})],
+    ),
+    "approval that is declined": Scene(
+        actor(calls(("send", '{"to":"Ann"}')), says("As you like"), tools=[send]),
+        [first("Hi"), resumed(None)],
+    ),
+    "two approvals, one by one": Scene(
+        actor(calls(("send", '{"to":"Ann"}'), ("send", '{"to":"Bob"}')), says("Both are sent"), tools=[send]),
+        [first("Hi"), resumed({"approved": True}), resumed({"approved": True}, run="r3")],
+    ),
+    "a message while something is asked": Scene(
+        actor(calls(("send", '{"to":"Ann"}')), says("It is sent"), tools=[send]),
+        [
+            first("Hi"),
+            more({"id": "u2", "role": "user", "content": "Well?"}),
+            resumed({"approved": True}, run="r3"),
+        ],
+    ),
+    "a question": Scene(
+        actor(calls(("ask_colour", "{}")), says("Blue it is"), tools=[ask_colour]),
+        [first("Hi"), resumed("blue")],
+    ),
+    "approval and a frontend tool": Scene(
+        actor(calls(("send", '{"to":"Ann"}'), ("pick_color", "{}")), says("Sent, and blue"), tools=[send]),
+        [first("Hi", tools=[PICK]), resumed({"approved": True}, tools=[PICK])],
+    ),
+    "a child that asks": Scene(
+        actor(
+            calls(("helper", '{"prompt":"Send it"}')),
+            says("Done"),
+            asks=actor(
+                calls(("send", '{"to":"Ann"}'), text="Sending."),
+                says("It is sent"),
+                name="helper",
+                tools=[send],
+                description="Sends things.",
+            ),
+        ),
+        [first("Hi"), resumed({"approved": True})],
+    ),
+    "an answered run that fails": Scene(
+        actor(calls(("send", '{"to":"Ann"}')), [s.TextDelta("Half "), CUT], says("It is sent"), tools=[send]),
+        [first("Hi"), resumed({"approved": True})],
+    ),
     "shared state": Scene(
         demo_agent,
         [
@@ -312,7 +401,8 @@ async def play(name: str) -> list[Played]:
     played: list[Played] = []
     async with staged(name) as served:
         for request in SCENES[name].asked:
-            asked = request(shown(await thread_of(served.bridge)))
+            last = played[-1].answer.events[-1] if played else None
+            asked = made(request, await thread_of(served.bridge), last)
             answer = await served.run(asked)
             assert answer.status == 200, answer.body
             thread = await thread_of(served.bridge)
