@@ -23,7 +23,7 @@ from scripts.generate_models import models
 from tests.docs.pages import NAMES, ROOT, Block, anchors, blocks, links, prose, text_of
 from tests.routes import routes
 
-HOSTS = {"127.0.0.1", "app.example", "docs.ag-ui.com", "semver.org"}
+HOSTS = {"127.0.0.1", "app.example", "docs.ag-ui.com", "files.example", "semver.org"}
 """The hosts that a page may name."""
 
 PATHS = {"agents", "capabilities", "connect", "api", "health", "ready", "openapi", "tokens", "fail", "script"}
