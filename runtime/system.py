@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 Mint: TypeAlias = Callable[[str], str]
-"""Makes a new id with the given prefix: `mint("run")` → `run_…`. Ids of later milliseconds sort later."""
+"""Makes a new id with the given prefix: `mint("run")` → `run_…`. Later ids sort later, as far as the clock tells
+them apart."""
 
 
 class Clock(Protocol):
@@ -38,8 +39,9 @@ class SystemClock:
 
 
 def mint_uuid7(prefix: str) -> str:
-    """`prefix_` and a UUID version 7 (RFC 9562) as 32 hex digits: 48 bits of time, 74 of chance."""
-    ms = time.time_ns() // 1_000_000
-    chance = int.from_bytes(os.urandom(10), "big")
-    value = (ms << 80) | (0x7 << 76) | ((chance >> 68 & 0xFFF) << 64) | (0b10 << 62) | (chance & (1 << 62) - 1)
+    """`prefix_` and a UUID version 7 (RFC 9562, method 3) as 32 hex digits: 48 bits of milliseconds, 12 of the fraction
+    of one, 62 of chance."""
+    ms, ns = divmod(time.time_ns(), 1_000_000)
+    chance = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
+    value = (ms << 80) | (0x7 << 76) | ((ns * 4096 // 1_000_000) << 64) | (0b10 << 62) | chance
     return f"{prefix}_{value:032x}"
