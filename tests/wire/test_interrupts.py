@@ -21,6 +21,7 @@ from runtime.hooks import BeforeTool, Hook, before_tool
 from runtime.testing import ScriptedProvider, calls, says
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import Declined, ToolError, tool
+from tests.contract.workshop import until
 from tests.serving import Answer, JsonObject, ask, serving
 from tests.wire.desk import Desk
 
@@ -363,7 +364,7 @@ async def test_after_its_time_a_question_is_declined_by_the_next_message():
 
     async with page(calls(("pay", "{}")), says("It was not paid"), tools=[pay]) as desk:
         [interrupt] = asked(await desk.turn("Pay it"))
-        assert datetime.fromisoformat(interrupt["expiresAt"]) < datetime.now(UTC)
+        await until(lambda: datetime.fromisoformat(interrupt["expiresAt"]) < datetime.now(UTC))
         assert asked(await desk.turn(resume=[answered(interrupt, True)])) == [interrupt]
         answer = await desk.turn("Well?")
         assert results(answer) == {"call_0": "Declined by the user."}
@@ -379,6 +380,7 @@ async def test_after_its_time_a_question_can_still_be_cancelled():
 
     async with page(calls(("pay", "{}")), says("As you like"), tools=[pay]) as desk:
         [interrupt] = asked(await desk.turn("Pay it"))
+        await until(lambda: datetime.fromisoformat(interrupt["expiresAt"]) < datetime.now(UTC))
         answer = await desk.turn(resume=[cancelled(interrupt)])
         assert results(answer) == {"call_0": "Declined by the user."}
 
