@@ -36,6 +36,7 @@ from runtime.authority import ANONYMOUS, Principal
 from runtime.blobs.open import blobs_for
 from runtime.canonical import JsonObject, canonical
 from runtime.errors import ConfigurationError
+from runtime.executors.no_model import NoModel
 from runtime.housekeeping import Housekeeper, RetentionPolicy
 from runtime.journal.open import journal_from_url
 from runtime.journal.store import Store
@@ -317,13 +318,19 @@ def _by_name(agents: Agent | Sequence[Agent] | Mapping[str, Agent]) -> dict[str,
 
 
 def _performer(agent: Agent, settings: Settings) -> Performer:
-    named = agent.model if agent.model is not None else settings.model
-    model: Model = resolve_model(named, agent.timeouts or settings.timeouts)
+    model = _model_of(agent, settings)
     try:
         canonical(agent.snapshot(model))
     except TypeError as problem:
         raise ConfigurationError(f"The model options of agent {agent.name!r} are no JSON: {problem}") from problem
     return Performer(agent, model)
+
+
+def _model_of(agent: Agent, settings: Settings) -> Model:
+    if (performer := agent.performer) is not None:
+        return NoModel(agent.name, performer.kind)
+    named = agent.model if agent.model is not None else settings.model
+    return resolve_model(named, agent.timeouts or settings.timeouts)
 
 
 def _parsed(run_input: RunAgentInput | JsonObject) -> RunInput:

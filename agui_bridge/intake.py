@@ -182,8 +182,8 @@ class _Intake:
         """Whether somebody can still answer what the branch asks: then nothing is done."""
         if not self._pause.waits:
             return False
-        calls = [call for entry in self._branch.values() for call in entry.calls]
-        return bool(self._thread.open_interrupts(calls))
+        turns = [entry for entry in self._branch.values() if isinstance(entry, Turn)]
+        return bool(self._thread.open_interrupts(turns))
 
     def _place(self, new: list[JsonObject]) -> int:
         """Where among the shown messages the first of these stands; behind all of them if there is none."""
@@ -301,8 +301,8 @@ class _Intake:
         if keep != self._end:
             keys = list(self._branch)
             gone = [self._branch[key] for key in keys[keys.index(keep) + 1 if keep is not None else 0 :]]
-            held = [call for entry in gone if isinstance(entry, Turn) for call in entry.held]
-            self.facts += [*abandoned(self._thread, held, self.facts), e.HistoryForked(keep, [])]
+            turns = [entry for entry in gone if isinstance(entry, Turn)]
+            self.facts += [*abandoned(self._thread, turns, self.facts), e.HistoryForked(keep, [])]
             self._branch = {key: self._branch[key] for key in keys[: keys.index(keep) + 1 if keep is not None else 0]}
             self._end = keep
 

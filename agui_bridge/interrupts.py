@@ -29,7 +29,8 @@ def shown(payload: JsonObject, subagents: Collection[str] = ()) -> JsonObject:
     that child is among the `subagents` that the page was told of."""
     interrupt: JsonObject = {"id": payload["interrupt_id"]}
     interrupt |= {name: payload[ours] for ours, name in _SHOWN.items() if payload.get(ours) is not None}
-    interrupt["toolCallId"] = payload["tool_call_id"]
+    if (tool_call_id := payload.get("tool_call_id")) is not None:
+        interrupt["toolCallId"] = tool_call_id
     if (expires_at := payload.get("expires_at")) is not None:
         interrupt["expiresAt"] = iso(expires_at)
     if payload["run_id"] in subagents:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from runtime.budget import Budget
 from runtime.canonical import Json, JsonObject
 from runtime.errors import ConfigurationError
+from runtime.executors import Executor
+from runtime.executors.function import AgentFunction, FunctionExecutor
 from runtime.history_policy import HistoryPolicy
 from runtime.hooks import Hook, hooks_by_point
 from runtime.items import ToolSpec
@@ -49,6 +52,9 @@ class Agent:
     `hooks` are asked at four points of each run (see `hooks`), in their order. `timeouts` are those of its model calls;
     without, the server's settings hold. Those for connecting and silence belong to a model that is named; one that was
     made has its own.
+
+    An `executor` performs its runs in the place of a model (see `executors`): an async function of one `RunContext`, or
+    whatever keeps the port. It has no use for a model, for instructions or for an output type.
     """
 
     name: str
@@ -67,6 +73,18 @@ class Agent:
     state_type: Any = None
     input_media: Collection[str] | None = None
     extract_text: ExtractText | None = None
+    executor: Executor | AgentFunction | None = None
+
+    @cached_property
+    def performer(self) -> Executor | None:
+        """What performs its runs, if no model does. Raises ConfigurationError."""
+        given = self.executor
+        if given is None:
+            return None
+        if self.model is not None or self.instructions or self.output_type is not None:
+            unfit = "a model, instructions and an output type have no place there"
+            raise ConfigurationError(f"The agent {self.name!r} has an executor: {unfit}.")
+        return FunctionExecutor(given) if inspect.isroutine(given) else cast("Executor", given)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -132,6 +150,7 @@ class Agent:
         Raises ConfigurationError for an agent that cannot be performed.
         """
         output = self.output(model)
+        performer = self.performer
         hooks = [{"point": hook.point, "name": hook.name} for each in self.hooks_at.values() for hook in each]
         return {
             "name": self.name,
@@ -142,6 +161,7 @@ class Agent:
                 {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
                 for spec in self.toolbox.specs()
             ],
+            **({"executor": performer.kind} if performer is not None else {}),
             **({"hooks": hooks} if hooks else {}),
             **({"output": output.as_payload()} if output is not None else {}),
             **({"state": state.schema} if (state := self.shared_state) is not None else {}),

@@ -68,7 +68,7 @@ def _closed(thread: Thread, run_id: str, terminal: e.Event, *, lost: bool) -> li
     stopped = isinstance(terminal, e.RunCancelled)
     closing = [*own, *(call for call in carried if stopped or call.begun)]
     return [
-        *(by_itself(interrupt.id, STOPPED) for interrupt in thread.open_interrupts(closing)),
+        *(by_itself(interrupt.id, STOPPED) for interrupt in thread.asked_by(closing)),
         *(closing_output(call, _kind(call, lost)) for call in closing),
     ]
 

@@ -1,8 +1,9 @@
 """The engine: performs one run. The only file where sampling, model, tools, hooks and journal meet.
 
 It waits and decides nothing: the loop says what to do next, and `ending` how a run ends. Asking the model has a room
-of its own (`model_call`), and so have the tools (`tool_runner`) and the hooks (`hook_runner`). Above it stands the
-supervisor, which began the run and may ask it to stop.
+of its own (`model_call`), and so have executors, which are asked in its place (`executor_call`), the tools
+(`tool_runner`) and the hooks (`hook_runner`). Above it stands the supervisor, which began the run and may ask it to
+stop.
 
 A stop is settled here and nowhere else: the model stream and the tools are cancelled, waited for, and then exactly
 one terminal event is committed, outside of what was cancelled.
@@ -21,6 +22,7 @@ from runtime.canonical import JsonObject
 from runtime.children import ROOT, Children, Lineage, Nursery
 from runtime.ending import ending
 from runtime.errors import AguiBridgeError
+from runtime.executor_call import ExecutorCall
 from runtime.hook_runner import HookRunner
 from runtime.interrupts import Interrupt
 from runtime.limits import Limits
@@ -121,7 +123,8 @@ class Engine:
         if progress is not None:
             self._sampling.resume(progress)
         hooks = HookRunner(self._scope)
-        self._model_call = ModelCall(self._scope, hooks)
+        executor = agent.performer
+        self._asking = ModelCall(self._scope, hooks) if executor is None else ExecutorCall(self._scope, hooks, executor)
         self._tool_runner = ToolRunner(self._scope, hooks)
         self._work: asyncio.Task[e.Event | None] | None = None
         self._stop: Callable[[], e.Event] | None = None
@@ -171,7 +174,7 @@ class Engine:
     def _abandoned(self) -> list[str]:
         """What of this run may still be at work: calls, hooks and the model's stream, as far as they would not end."""
         scope = self._scope
-        stream = [f"model:{scope.model.name}"] if self._model_call.is_streaming else []
+        stream = [f"model:{scope.model.name}"] if self._asking.is_streaming else []
         return [*scope.threads.abandoned_by(scope.run.run_id), *stream, *self._children.unconfirmed]
 
     # --- the run --------------------------------------------------------------------------------------------------
@@ -230,7 +233,7 @@ class Engine:
                         self.left = True
                         return None
                     case CallModel():
-                        await self._model_call.make()
+                        await self._asking.make()
                     case RunTools(calls, affordable):
                         await self._tool_runner.run(calls, affordable)
                     case Succeed(pending, result):
@@ -271,4 +274,6 @@ class Engine:
     def _target(self, name: str) -> str:
         if name in self._scope.agent.toolbox.names:
             return "server"
-        return "client" if name in self._scope.client_tools else "nobody"
+        if name in self._scope.client_tools:
+            return "client"
+        return "nobody" if self._scope.agent.performer is None else e.EXECUTOR

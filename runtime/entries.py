@@ -212,6 +212,8 @@ class Turn:
     reasoning: dict[str, e.ReasoningCompleted] = field(default_factory=dict[str, e.ReasoningCompleted])
     activities: dict[str, Activity] = field(default_factory=dict[str, Activity])
     """What tools showed beside the messages: no part of them, and nothing for the model."""
+    asks: list[Interrupt] = field(default_factory=list[Interrupt])
+    """What the run's executor has asked of somebody outside, beside what its calls did."""
     children: dict[str, Child] = field(default_factory=dict[str, Child])
     """The child runs, by id. The model sees what their call returned, and nothing of what they said."""
     before: Turn | None = None

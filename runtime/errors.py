@@ -1,4 +1,4 @@
-"""What can go wrong, whose fault it is, and what to do: one base class, four kinds of fault.
+"""What can go wrong, whose fault it is, and what to do: one base class, five kinds of fault.
 
 An error carries a stable `code` (for machines), a message (for people, free of secrets and internals) and
 `retryable` (whether the same request may succeed later). Exceptions of other libraries are translated into these
@@ -132,6 +132,15 @@ class ConfigurationError(CallerError):
 
     code = "configuration_error"
     status = 500
+
+
+# --- the agent's author's fault -----------------------------------------------------------------------------------
+
+
+class ExecutorError(AguiBridgeError):
+    """The agent failed; the server's log says why."""
+
+    code = "agent_failed"
 
 
 # --- the provider's fault -----------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ CHECKSUM_BYTES = 16
 
 PROVIDER = "provider"
 """The target of a call that the model's provider performs."""
+EXECUTOR = "executor"
+"""The target of a call that the run's executor performs itself, and tells the output of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +248,8 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCommitted:
-    """The call is complete and enters history. `target` is `server`, `client` (a frontend tool), `nobody`, or
-    `provider`, which performs it once somebody has said that it may.
+    """The call is complete and enters history. `target` is `server`, `client` (a frontend tool), `nobody`, `provider`,
+    which performs it once somebody has said that it may, or `executor`, which performs it beside the loop.
 
     `malformed` says that the arguments are not a JSON object: such a call is never executed.
     `provider_call_id` is set when the provider's id was not unique in the thread; `opaque` are provider members
@@ -453,25 +455,27 @@ class ToolCallRecorded:
 
 @dataclass(frozen=True, slots=True)
 class InterruptRaised:
-    """A call asks something of somebody outside, and waits; written with the `run.suspended` that it leads to.
+    """A call, or the run's executor, asks something of somebody outside, and waits; written with the `run.suspended`
+    that it leads to.
 
     `reason` is `tool_call` (may it run?), `input_required`, `confirmation`, or one with a prefix. `number` counts what
     the call has asked: 0 is whether it may run at all, its own questions count from 1; `request_digest` is the digest
-    of the question. `response_schema` is the JSON Schema of the answer, `expires_at` (ms since the epoch) when it can
-    no longer be resolved.
+    of the question. An executor has no call, and a `key`, which is its own name for what it asks. `response_schema` is
+    the JSON Schema of the answer, `expires_at` (ms since the epoch) when it can no longer be resolved.
     """
 
     event_type: ClassVar[str] = "interrupt.raised"
     interrupt_id: str
     reason: str
-    tool_call_id: str
+    tool_call_id: str | None
     number: int
     request_digest: str
-    tool_name: str
+    tool_name: str | None
     message: str | None = None
     response_schema: JsonObject | None = None
     expires_at: int | None = None
     metadata: JsonObject | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

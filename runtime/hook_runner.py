@@ -11,7 +11,7 @@ import asyncio
 import copy
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -42,7 +42,9 @@ from runtime.hooks import (
     decided,
 )
 from runtime.items import Item
+from runtime.parts import REFUSAL, TEXT
 from runtime.scope import RunScope
+from runtime.steps import Stop
 from runtime.tools.context import ToolContext
 from runtime.tools.execute import STOP_GRACE_S, Output, as_content
 from runtime.tools.toolbox import InvalidArguments, Tool
@@ -85,8 +87,21 @@ class HookRunner:
                 options = {**options, **clean(decision.options or {})}
         return items, options
 
-    async def after_round(self, completed: e.RoundCompleted, text: str, calls: list[e.ToolCallCommitted]) -> str | None:
-        """Why the run is to be stopped behind this round, if it is. Raises HookError."""
+    async def after_commit(self, committed: Sequence[e.Event]) -> None:
+        """Tell of the round among these events, which are facts by now; the run is stopped if a hook wants that. Raises
+        HookError."""
+        (completed,) = (event for event in committed if isinstance(event, e.RoundCompleted))
+        calls = [event for event in committed if isinstance(event, e.ToolCallCommitted)]
+        turn = self._scope.thread.turn
+        parts = turn.parts if turn is not None else []
+        said = [part.text for part in parts if part.round == completed.round and part.kind in (TEXT, REFUSAL)]
+        reason = await self._after_round(completed, "".join(said), calls)
+        if reason is not None:
+            self._scope.sampling.end(Stop(reason))
+
+    async def _after_round(
+        self, completed: e.RoundCompleted, text: str, calls: list[e.ToolCallCommitted]
+    ) -> str | None:
         for hook in self._hooks[AFTER_ROUND]:
             number, role, finish = completed.round, completed.runtime_role, completed.finish
             usage = copy.deepcopy(completed.usage)

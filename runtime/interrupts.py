@@ -1,4 +1,4 @@
-"""Interrupts: what a call asks of somebody outside, and what came of it.
+"""Interrupts: what a call, or an executor, asks of somebody outside, and what came of it.
 
 Pure. A question becomes an interrupt when its run is suspended; an answer is judged here against what was asked, before
 anything is recorded or done.
@@ -36,7 +36,7 @@ MOST_TOLD = 300
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a call asks. `expires_in` is in seconds."""
+    """What is asked. `expires_in` is in seconds."""
 
     reason: str
     message: str | None = None
@@ -90,20 +90,27 @@ class Interrupt:
 
 
 def raised(
-    question: Question, call: e.ToolCallCommitted, number: int, *, interrupt_id: str, now: int
+    question: Question,
+    number: int,
+    *,
+    interrupt_id: str,
+    now: int,
+    call: e.ToolCallCommitted | None = None,
+    key: str | None = None,
 ) -> e.InterruptRaised:
-    """The fact that the call asks this; `now` is in ms since the epoch."""
+    """The fact that the call asks this, or an executor under its own `key`; `now` is in ms since the epoch."""
     return e.InterruptRaised(
         interrupt_id,
         question.reason,
-        call.tool_call_id,
+        None if call is None else call.tool_call_id,
         number,
         question.request_digest,
-        call.tool_name,
+        None if call is None else call.tool_name,
         question.message,
         question.response_schema,
         None if question.expires_in is None else now + round(question.expires_in * 1000),
         question.metadata,
+        key,
     )
 
 

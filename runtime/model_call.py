@@ -20,7 +20,6 @@ from runtime.errors import ProviderError
 from runtime.hook_runner import HookRunner
 from runtime.hooks import AFTER_ROUND, StopRun
 from runtime.items import Item
-from runtime.parts import REFUSAL, TEXT
 from runtime.prompt import instructions
 from runtime.prompt_media import PromptMedia
 from runtime.samples import Completed, Sample
@@ -63,7 +62,8 @@ class ModelCall:
         name = str(options.get("model") or scope.model.name)
         scope.log.emit(scope.sampling.round_started(name, {"digest": digest(request), "items": len(items)}))
         if await self._until_answered(request, name) and self._hooks.any_at(AFTER_ROUND):
-            await self._tell_hooks()
+            await scope.log.flush()  # what a hook acts upon is a fact
+            await self._hooks.after_commit(self._committed)
 
     def _items(self) -> list[Item]:
         """The history as the model is shown it."""
@@ -79,17 +79,6 @@ class ModelCall:
             **(scope.output.options() if scope.output is not None else {}),
             **scope.agent.model_options,
         }
-
-    async def _tell_hooks(self) -> None:
-        scope = self._scope
-        await scope.log.flush()  # what a hook acts upon is a fact
-        (completed,) = (event for event in self._committed if isinstance(event, e.RoundCompleted))
-        calls = [event for event in self._committed if isinstance(event, e.ToolCallCommitted)]
-        parts = scope.thread.turn.parts if scope.thread.turn is not None else []
-        said = [part.text for part in parts if part.round == completed.round and part.kind in (TEXT, REFUSAL)]
-        reason = await self._hooks.after_round(completed, "".join(said), calls)
-        if reason is not None:
-            scope.sampling.end(Stop(reason))
 
     # --- attempts -------------------------------------------------------------------------------------------------
 

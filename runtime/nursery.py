@@ -8,6 +8,7 @@ from runtime.agent import Agent
 from runtime.beginning import opening_of
 from runtime.children import Asked, ChildAtWork, Order
 from runtime.errors import ConfigurationError, NotFound, StoreError
+from runtime.executors.no_model import NoModel
 from runtime.journal import Started
 from runtime.journal.store import Store
 from runtime.live_runs import LiveRuns, Performer
@@ -72,11 +73,11 @@ class ProcessNursery:
             assert live is not None, "a child has a model to ask"
             return live
 
-    def approvers(self, agent_id: str, tool_name: str) -> ApproverPolicy | None:
+    def approvers(self, agent_id: str, tool_name: str | None) -> ApproverPolicy | None:
         """Who may answer what this tool of an agent asks; None: whoever may use the session."""
         unnamed = (performer for performer in self.unnamed if performer.agent.name == agent_id)
         performer = self._performers.get(agent_id) or next(unnamed, None)
-        tool = None if performer is None else performer.agent.toolbox.get(tool_name)
+        tool = None if performer is None or tool_name is None else performer.agent.toolbox.get(tool_name)
         return None if tool is None else tool.approvers
 
     def agents(self) -> dict[str, Agent]:
@@ -110,6 +111,8 @@ class ProcessNursery:
 
 
 def _as_made(agent: Agent) -> Performer:
+    if agent.performer is not None:
+        return Performer(agent, NoModel(agent.name, agent.performer.kind))
     if agent.model is None or isinstance(agent.model, str):
         raise ConfigurationError(f"The agent {agent.name!r} has no model that was made.")
     return Performer(agent, agent.model)

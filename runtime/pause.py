@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from runtime import events as e
 from runtime.ending import closing_output
-from runtime.entries import Call
+from runtime.entries import Call, Turn
 from runtime.interrupts import EXPIRED, FORKED, by_itself
 from runtime.thread import Thread
 
@@ -26,13 +26,13 @@ class Pause:
     facts: list[e.Event]
 
 
-def abandoned(thread: Thread, calls: Collection[Call], told: Collection[e.Event] = ()) -> list[e.Event]:
-    """What becomes of these calls, which were left open, when the user goes another way before them, as far as the
-    facts before these have not `told` it."""
+def abandoned(thread: Thread, turns: Collection[Turn], told: Collection[e.Event] = ()) -> list[e.Event]:
+    """What becomes of what these turns ask and of the calls that they left open when the user goes another way before
+    them, as far as the facts before these have not `told` it."""
     over = {fact.interrupt_id for fact in told if isinstance(fact, e.InterruptAnswered)}
     over |= {fact.tool_call_id for fact in told if isinstance(fact, e.ToolCallCompleted)}
-    asked = [each.id for each in thread.open_interrupts(calls) if each.id not in over]
-    left = [call for call in calls if call.call_id not in over]
+    asked = [each.id for each in thread.open_interrupts(turns) if each.id not in over]
+    left = [call for turn in turns for call in turn.held if call.call_id not in over]
     return [
         *(by_itself(id_, FORKED) for id_ in asked),
         *(e.output_of(call.call_id, call.name, _ANOTHER_WAY, "cancelled") for call in left),

@@ -12,7 +12,8 @@ The rules that live here and nowhere else:
 3. Arguments cut by a length limit are never repaired: no call of that round is committed.
 4. A completed round with committed calls is a working message and the loop goes on; without, it is the final response.
    What a provider says of its own finality is kept, and decides nothing. One thing is not finality: a provider that
-   paused its turn (`pause_turn`) has not answered, and is asked to go on.
+   paused its turn (`pause_turn`) has not answered, and is asked to go on. Nor is a round behind which an executor says
+   more.
 5. A run that owes a value (see `output`) ends when there is one; an answer that does not fit is a working message.
 """
 
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterable
 from runtime import events as e
 from runtime import samples as s
 from runtime.budget import Budget
-from runtime.canonical import JsonObject, digest
+from runtime.canonical import Json, JsonObject, digest
 from runtime.errors import AguiBridgeError, ProtocolError, ProviderError
 from runtime.items import FINAL, REJECTION, WORKING, Content
 from runtime.open_round import OpenCall, OpenRound, arguments_of, is_object, may_be_nothing, why_not
@@ -45,8 +46,11 @@ from runtime.usage import Spending, add_usage
 
 PAUSED = "pause_turn"
 """A provider paused its turn: the round is complete, but it is no answer; the model is asked to go on."""
+CONTINUES = "continues"
+"""An executor goes on behind this round, which has no calls: it is complete, but no answer."""
 MOST_PAUSES = 10
 """How often in a row a provider may pause."""
+UNTOLD = "The agent gave no result for this call."
 
 
 class Sampling:
@@ -89,6 +93,8 @@ class Sampling:
         self._pauses = 0
         self._round: OpenRound | None = None
         self._waiting: dict[str, e.ToolCallCommitted] = {}
+        self._theirs: dict[str, e.ToolCallCommitted] = {}
+        """The open calls that an executor performs itself."""
         self._pending: list[str] = []
         self._end: Succeed | Fail | Stop | Suspend | None = None
         self._shown = False
@@ -173,21 +179,23 @@ class Sampling:
             if self._is_final(call.tool_name):
                 continue
             is_open = call.tool_call_id not in progress.answered
-            if call.target == "client" and not call.malformed:
-                self._pending += [call.tool_call_id] if is_open else []
-            else:
+            if is_open:
+                self._await_output(call)
+            elif not _is_pages(call):
                 self._tool_calls += 1
-                if is_open:
-                    self._waiting[call.tool_call_id] = call
 
     def carry(self, calls: Iterable[e.ToolCallCommitted]) -> None:
         """Begin with calls that earlier runs of the thread left open."""
         for call in calls:
-            if call.target == "client" and not call.malformed:
-                self._pending.append(call.tool_call_id)
-            else:
-                self._tool_calls += 1
-                self._waiting[call.tool_call_id] = call
+            self._await_output(call)
+
+    def _await_output(self, call: e.ToolCallCommitted) -> None:
+        if _is_pages(call):
+            self._pending.append(call.tool_call_id)
+            return
+        self._tool_calls += 1
+        waits = self._theirs if call.target == e.EXECUTOR else self._waiting
+        waits[call.tool_call_id] = call
 
     def round_started(self, model: str, request: JsonObject) -> list[e.Event]:
         """The model is being asked."""
@@ -237,13 +245,28 @@ class Sampling:
         self._end = step
 
     @property
+    def unanswered(self) -> list[str]:
+        """The committed calls that have no output yet and are not the page's, those of an executor first."""
+        return [*self._theirs, *self._waiting]
+
+    def conclude(self, result: Json = None) -> list[e.Event]:
+        """An executor has nothing more to say: the run succeeds, unless calls are to be run. Its own calls that it told
+        nothing of have failed."""
+        out: list[e.Event] = []
+        for call_id in list(self._theirs):
+            out += self.tool_output(call_id, UNTOLD, "error")
+        if not self._waiting and not isinstance(self._end, Fail):
+            self._end = Succeed(self._pending, result)
+        return out
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing is left to be done but to end."""
         return self._end is not None
 
     def tool_output(self, tool_call_id: str, result: Content, kind: str) -> list[e.Event]:
         """A call has its one output; `kind` is one of `events.OUTPUT_KINDS`."""
-        call = self._waiting.pop(tool_call_id)
+        call = self._waiting.pop(tool_call_id, None) or self._theirs.pop(tool_call_id)
         return [e.output_of(call.tool_call_id, call.tool_name, result, kind)]
 
     # --- one sample each ------------------------------------------------------------------------------------------
@@ -353,8 +376,8 @@ class Sampling:
             return []
         out = self._journaled([*self._parts.end(), *self._parts.end_calls()])
         calls = [self._commit(call) for call in round_.calls.values()]
-        paused = sample.finish == PAUSED and not calls
-        self._pauses = self._pauses + 1 if paused else 0
+        paused = sample.finish in (PAUSED, CONTINUES) and not calls
+        self._pauses = self._pauses + 1 if paused and sample.finish == PAUSED else 0
         judgement = None if paused else self._judged(round_, calls, sample.finish)
         rejection = judgement.rejection if judgement is not None else None
         out += calls
@@ -375,11 +398,8 @@ class Sampling:
         for call in calls:
             if self._is_final(call.tool_name):
                 self._waiting[call.tool_call_id] = call  # it is answered right here, and counts as no call of a tool
-            elif call.target == "client" and not call.malformed:
-                self._pending.append(call.tool_call_id)
             else:
-                self._tool_calls += 1
-                self._waiting[call.tool_call_id] = call
+                self._await_output(call)
         if judgement is not None:
             out += self._answered(judgement)
         elif self._pauses > MOST_PAUSES:
@@ -465,3 +485,8 @@ class Sampling:
                 case _:
                     pass
         return out
+
+
+def _is_pages(call: e.ToolCallCommitted) -> bool:
+    """Whether the page owes the call's output."""
+    return call.target == "client" and not call.malformed

@@ -272,11 +272,11 @@ class Supervisor:
         """Whether any tool here says who may answer what it asks."""
         return self.nursery.has_approvers
 
-    def approvers(self, agent_id: str, tool_name: str) -> ApproverPolicy | None:
+    def approvers(self, agent_id: str, tool_name: str | None) -> ApproverPolicy | None:
         """Who may answer what a tool asks; None: whoever may use the session."""
         return self.nursery.approvers(agent_id, tool_name)
 
-    def may_answer(self, principal: Principal, requester_id: str, agent_id: str | None, tool_name: str) -> bool:
+    def may_answer(self, principal: Principal, requester_id: str, agent_id: str | None, tool_name: str | None) -> bool:
         """Whether the principal may answer what a tool asks in a run that the requester has asked for."""
         policy = self.approvers(agent_id or "", tool_name)
         return policy is None or policy(principal, requester_id)

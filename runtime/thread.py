@@ -114,16 +114,34 @@ class Thread:
             return ()
         return (call for entry in entries for call in entry.calls if call.call_id in self._open_ids)
 
-    def open_interrupts(self, calls: Collection[Call] | None = None) -> list[Interrupt]:
-        """What the branch's calls, or these of them, ask and nobody has answered, those of children too, in order."""
+    def open_interrupts(self, turns: Collection[Turn] | None = None) -> list[Interrupt]:
+        """What the branch's turns, or these of them, ask and nobody has answered: what their executors ask, then what
+        their calls do, those of children too."""
+        turns = self._turns() if turns is None else turns
+        asked = [ask for turn in turns for ask in turn.asks if ask.id not in self.answers]
+        return asked + self.asked_by(call for call in self._unanswered(turns) if call.is_held)
+
+    def asked_by(self, calls: Iterable[Call]) -> list[Interrupt]:
+        """What these held calls ask and nobody has answered."""
         asked: list[Interrupt] = []
-        for call in self.held_calls():
-            if calls is None or call in calls:
-                asked += call.asks
-                for child in self.children.values():
-                    if child.tool_call_id == call.call_id and not child.continued:
-                        asked += child.thread.open_interrupts()
+        for call in calls:
+            asked += call.asks
+            for child in self.children.values():
+                if child.tool_call_id == call.call_id and not child.continued:
+                    asked += child.thread.open_interrupts()
         return [interrupt for interrupt in asked if interrupt.id not in self.answers]
+
+    def answers_since(self, agent_id: str) -> dict[str, e.InterruptAnswered]:
+        """What this agent's executor has asked since a user last said something, and how it was answered, by its own
+        keys."""
+        answers: dict[str, e.InterruptAnswered] = {}
+        for entry in self.entries:
+            if isinstance(entry, Said) and entry.is_users:
+                answers = {}
+            elif isinstance(entry, Turn) and self.agents.get(entry.run_id) == agent_id:
+                given = ((ask.raised.key, self.answers.get(ask.id)) for ask in entry.asks)
+                answers |= {key: answer.event for key, answer in given if key is not None and answer is not None}
+        return answers
 
     def turn_of(self, run_id: str) -> Turn | None:
         """The assistant message of a run, its last stretch if it was steered."""
@@ -271,7 +289,10 @@ class Thread:
             call.records[event.key] = event.value
 
     def _interrupt_raised(self, run_id: str, event: e.InterruptRaised) -> None:
-        if (call := self.calls.get(event.tool_call_id)) is not None:
+        if event.tool_call_id is None:
+            if self.turn is not None:
+                self.turn.asks.append(Interrupt(event, run_id))
+        elif (call := self.calls.get(event.tool_call_id)) is not None:
             call.asks.append(Interrupt(event, run_id))
 
     def _interrupt_answered(self, run_id: str, event: e.InterruptAnswered) -> None:

@@ -98,7 +98,7 @@ class ToolRunner:
         known = self._scope.thread.calls[call.tool_call_id]
         if all(ask.raised.number != number for ask in known.asks):
             id_, now = self._scope.mint("int"), self._scope.clock.now()
-            self._raised.append(raised(question, call, number, interrupt_id=id_, now=now))
+            self._raised.append(raised(question, number, interrupt_id=id_, now=now, call=call))
 
     # --- the gate -------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ TOLD: Final = "agui_bridge/told.py"
 SAMPLING: Final = "runtime/sampling.py"
 ENGINE: Final = "runtime/engine.py"
 MODEL_CALL: Final = "runtime/model_call.py"
+EXECUTOR_CALL: Final = "runtime/executor_call.py"
 PROMPT_MEDIA: Final = "runtime/prompt_media.py"
 TOOLS: Final = "runtime/tool_runner.py"
 HOOKS: Final = "runtime/hooks.py"
@@ -94,14 +95,21 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
     "tool.call.recorded": {BESIDE: "the call did something that it must not do again (`ctx.once`)"},
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
     "state.delta": {STATE: "a tool's change"},
-    "activity.snapshot": {CONTEXT: "a tool shows something, or what it shows is best told as a whole"},
+    "activity.snapshot": {
+        CONTEXT: "a tool shows something, or what it shows is best told as a whole",
+        EXECUTOR_CALL: "an executor shows something",
+    },
     "activity.delta": {CONTEXT: "a tool changes what it shows"},
-    "artifact.created": {BESIDE: "a tool made something, once its bytes are stored"},
+    "artifact.created": {
+        BESIDE: "a tool made something, once its bytes are stored",
+        EXECUTOR_CALL: "an executor made something, once its bytes are stored",
+    },
     "custom": {
         MODEL_CALL: "`agui-bridge.model_retry`, when an attempt failed, before the next one is waited for",
         PROMPT_MEDIA: "`agui-bridge.media_left_out`, before the round that was asked without them",
         HOOKS: "`agui-bridge.hook`, when a hook decided something",
         CONTEXT: "what a tool tells of its own",
+        EXECUTOR_CALL: "what an executor tells of its own",
     },
     "child.started": {CHILDREN: "a tool hands work on; committed before the child begins"},
     "child.completed": {CHILDREN: "the child is over", ENDING: "told by whoever closes a lost parent"},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -19,16 +18,14 @@ from runtime.interrupts import INPUT, Question
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.run import RunRecord
-from runtime.state_delta import carried, change
-from runtime.state_type import StateMisfit, StateType
-from runtime.state_view import settled, view
+from runtime.shared_state import SharedState
+from runtime.state_delta import change
+from runtime.state_type import StateType
 
 if TYPE_CHECKING:
     from runtime.agent import Agent
 
 R = TypeVar("R")
-
-_UNREAD: Any = object()
 
 OURS = "agui-bridge"
 """What the names of our own activities and facts begin with."""
@@ -79,12 +76,9 @@ class ToolContext:
 
     __slots__ = (
         "_activities",
-        "_after",
-        "_basis",
-        "_before",
         "_run_stopped",
-        "_state",
-        "_state_type",
+        "_settled",
+        "_shared",
         "_stop_requested",
         "_surroundings",
         "deps",
@@ -113,10 +107,8 @@ class ToolContext:
         self.tool_call_id = tool_call_id
         self.idempotency_key = idempotency_key
         """The same for every execution of this call: give it to services that can refuse to do a thing twice."""
-        self._before = self._after = state
-        self._basis: Json = None
-        self._state: Any = _UNREAD
-        self._state_type = state_type
+        self._settled = state
+        self._shared = SharedState(state, state_type)
         self.deps = deps
         """What the program gave its agent (database handles, clients, …)."""
         self.principal = principal
@@ -135,41 +127,23 @@ class ToolContext:
         What the call has made of it is committed with its result, and dropped if it fails. Raises StateMisfit if the
         state does not fit the type; a value that does may be put in its place all the same.
         """
-        if self._state is _UNREAD:
-            self._state = self._opened()
-        return self._state
+        return self._shared.value
 
     @state.setter
     def state(self, value: Any) -> None:
-        if self._state is _UNREAD and self._state_type is not None:
-            with suppress(StateMisfit):
-                self._opened()
-        self._state = value
-
-    def _opened(self) -> Any:
-        if self._state_type is None:
-            return view(self._before)
-        value = self._state_type.read(self._before)
-        self._basis = self._state_type.write(value)
-        return value
+        self._shared.value = value
 
     def settle(self) -> None:
         """For whoever executes the call, when its function is done: what it does to the state from now on is lost.
 
         Raises StateMisfit, RecursionError, and what foreign code raises in telling its values.
         """
-        if self._state is _UNREAD:
-            return
-        kind = self._state_type
-        if kind is None:
-            self._after = settled(self._state)
-        else:
-            self._after = carried(self._before, self._basis, kind.written(self._state))
+        self._settled = self._shared.settled()
 
     @property
     def settled_state(self) -> Json:
         """For whoever executes the call: the state as it was settled, the very one of before if nothing was changed."""
-        return self._after
+        return self._settled
 
     @property
     def cancelled(self) -> bool:

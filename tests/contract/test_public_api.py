@@ -52,6 +52,20 @@ NAMES = [
     "RunEnd",
     "on_interrupt",
     "on_run_end",
+    "Activity",
+    "Artifact",
+    "Custom",
+    "Done",
+    "Failed",
+    "Interrupt",
+    "MessageDone",
+    "Reasoning",
+    "RunContext",
+    "State",
+    "Text",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolResult",
 ]
 """Adding a name here is a decision; taking one away breaks programs."""
 

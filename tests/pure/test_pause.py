@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime import events as e
+from runtime.entries import Turn
 from runtime.pause import abandoned, sleeps, standing
 from runtime.thread import Thread
 
@@ -28,9 +29,13 @@ def asks(number: int, interrupt_id: str = "i1", expires_at: int | None = None) -
     return e.InterruptRaised(interrupt_id, "confirmation", "c1", number, "d", "send", expires_at=expires_at)
 
 
+def turns_of(thread: Thread) -> list[Turn]:
+    return [entry for entry in thread.entries if isinstance(entry, Turn)]
+
+
 def test_calls_that_the_user_leaves_behind_are_closed_with_what_they_ask():
     thread = thread_of(asks(0), e.RunSuspended([]))
-    answered, output = abandoned(thread, thread.held_calls())
+    answered, output = abandoned(thread, turns_of(thread))
     assert isinstance(answered, e.InterruptAnswered)
     assert answered.by_itself == "forked"
     assert isinstance(output, e.ToolCallCompleted)
@@ -44,7 +49,7 @@ LOST = asks(0), e.InterruptAnswered("i1", "resolved", {"approved": True}), e.Run
 def test_what_was_closed_already_is_not_closed_again(facts: tuple[e.Event, ...], closes: list[str]):
     thread = thread_of(*facts)
     told = standing(thread, now=10).facts
-    both = [*told, *abandoned(thread, thread.held_calls(), told)]
+    both = [*told, *abandoned(thread, turns_of(thread), told)]
     assert [fact.interrupt_id for fact in both if isinstance(fact, e.InterruptAnswered)] == closes
     assert [fact.tool_call_id for fact in both if isinstance(fact, e.ToolCallCompleted)] == ["c1"]
 
