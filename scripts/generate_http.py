@@ -100,8 +100,8 @@ RUN_ERRORS: Final[dict[str, str]] = {
     "refusal": "The model refused, without a text that says so.",
     "output_invalid": "The model's answer did not fit the agent's output type, even after it was told why.",
     "empty_response": "The model answered with nothing.",
-    "agent_failed": "What performs the agent failed, or broke the rules of its port; the log says why. It may also fail "
-    "with a code of its own.",
+    "agent_failed": "What performs the agent failed, or broke the rules of its port; the log says why. It may fail "
+    "with a code of its own, too.",
     "hook_failed": "A hook of the agent failed; the message names it, the log says why.",
     "unstorable": "A fact of this run cannot be stored.",
     "run_interrupted": "The server stopped before the run was finished.",
