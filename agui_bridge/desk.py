@@ -14,6 +14,7 @@ from functools import partial
 from agui_bridge.encoders import Encoder, Late, Rendering, agui_encoder, plain_frames, reopening_encoder
 from agui_bridge.intake import IntakePolicy, Plan, reconcile
 from agui_bridge.interrupts import Answerer, resumes
+from agui_bridge.langgraph_pages import styled
 from agui_bridge.links import Links
 from agui_bridge.media_intake import MediaIntake
 from agui_bridge.page_tools import client_tools, doubts
@@ -26,6 +27,7 @@ from agui_bridge.wire.codec import SSE, Codec
 from agui_bridge.wire.versions import current
 from agui_bridge.wire.versions.before_1_0 import Before10
 from runtime import events as e
+from runtime.agent import STANDARD
 from runtime.authority import Principal
 from runtime.beginning import messages_alone
 from runtime.errors import NotFound, RunConflict, ThreadBusy, ThreadQueueFull
@@ -234,10 +236,16 @@ class Desk:
         return self._accepted(run_input, run, _prelude(thread, run, run_input))
 
     def _accepted(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Accepted:
-        return Accepted(run, self._supervisor.follow_tree(run.run_id), self._encoder(run_input, opening))
+        return Accepted(run, self._supervisor.follow_tree(run.run_id), self._encoder(run_input, run, opening))
 
-    def _encoder(self, run_input: RunInput, opening: Prelude) -> Encoder:
-        return agui_encoder(Projector(_echo(run_input), opening), rendering=self._manners.rendering(run_input))
+    def _encoder(self, run_input: RunInput, run: RunRecord, opening: Prelude) -> Encoder:
+        return agui_encoder(Projector(_echo(run_input), opening), rendering=self._rendering(run_input, run.agent_id))
+
+    def _rendering(self, run_input: RunInput, agent_id: str) -> Rendering:
+        rendering = self._manners.rendering(run_input)
+        performer = self._supervisor.performers.get(agent_id)
+        style = STANDARD if performer is None else performer.agent.interrupt_style
+        return replace(rendering, shape=styled(rendering.shape, style))
 
     def _waiting(self, run_input: RunInput, run: RunRecord) -> Accepted:
         """The stream of a run that waits for its thread; what it restates is found when it begins."""
@@ -245,9 +253,9 @@ class Desk:
         async def make() -> Encoder:
             begun = await self._supervisor.journal.find_run(run.run_id)
             if begun is None or not begun.has_place:  # withdrawn, or taken in by another run
-                return self._encoder(run_input, Prelude())
+                return self._encoder(run_input, run, Prelude())
             thread = await self._supervisor.thread_as_of(begun)
-            return self._encoder(run_input, _prelude(thread, run, run_input))
+            return self._encoder(run_input, run, _prelude(thread, run, run_input))
 
         return Accepted(run, self._supervisor.follow_tree(run.run_id), Late(make))
 
@@ -272,7 +280,7 @@ class Desk:
                 return await self._reopen(run_input, run)
             if thread.last_run is last and last.status != RUNNING:  # the fold has all of it, and nothing behind it
                 events = at_rest(thread, _echo(run_input), run_input.messages)
-                return Told(plain_frames(events, self._manners.rendering(run_input)))
+                return Told(plain_frames(events, self._rendering(run_input, agent_id)))
         raise ThreadBusy("The thread kept changing while it was read; try again.")
 
     async def _reopen(self, run_input: RunInput, run: RunRecord) -> Accepted:
@@ -280,7 +288,7 @@ class Desk:
         await self._supervisor.answer_with(run, run_input.run_id)
         end = await self._supervisor.tree_end(run)
         reopening = Reopening(_echo(run_input), run, before, run_input.messages, end)
-        encode = reopening_encoder(reopening, self._manners.rendering(run_input))
+        encode = reopening_encoder(reopening, self._rendering(run_input, run.agent_id))
         return Accepted(run, self._supervisor.follow_tree(run.run_id), encode)
 
 

@@ -13,6 +13,7 @@ from typing import cast
 
 import orjson
 
+from agui_bridge.langgraph_pages import value_of
 from agui_bridge.run_input import RunInput
 from agui_bridge.times import iso
 from runtime.canonical import Json, JsonObject, canonical
@@ -120,8 +121,10 @@ def _legacy_entries(run_input: RunInput, thread: Thread, asked: list[Interrupt],
         return []
     [interrupt] = asked
     value = command["resume"]
-    if isinstance(value, str) and interrupt.raised.response_schema is not None:
-        value = _read(value)
+    if isinstance(value, str):
+        read: Json = _read(value)
+        if interrupt.raised.response_schema is not None or read.__class__ in (dict, list):
+            value = read
     return [{"interruptId": interrupt.id, "status": RESOLVED, "payload": value}]
 
 
@@ -130,10 +133,10 @@ def _is_meant(event: Json, interrupt: Interrupt, run_input: RunInput, thread: Th
     if last is not None and last.status == "suspended" and last.client_run_id == run_input.run_id:
         return True
     value = _read(event) if isinstance(event, str) else event
-    if not isinstance(value, dict):
-        return value == interrupt.id
-    told = cast("JsonObject", value)
-    return told.get("id") == interrupt.id or canonical(told) == canonical(shown(interrupt.as_payload()))
+    if value == interrupt.id or (isinstance(value, dict) and cast("JsonObject", value).get("id") == interrupt.id):
+        return True
+    told = shown(interrupt.as_payload())
+    return value is not None and canonical(value) in (canonical(told), canonical(value_of(told)))
 
 
 def _read(text: str) -> Json:

@@ -24,6 +24,11 @@ from runtime.timeouts import Timeouts
 from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import NOT_IN_A_NAME, Tool, Toolbox, tool
 
+STANDARD = "standard"
+LEGACY = "legacy"
+BOTH = "both"
+INTERRUPT_STYLES = (STANDARD, LEGACY, BOTH)
+
 ExtractText: TypeAlias = "Callable[[str, bytes], str | Awaitable[str | None] | None]"
 """From a media type and bytes to the text in them; None: no text is known."""
 
@@ -55,7 +60,15 @@ class Agent:
 
     An `executor` performs its runs in the place of a model (see `executors`): an async function of one `RunContext`, or
     whatever keeps the port. It has no use for a model, for instructions or for an output type.
+
+    `interrupt_style` says how a page is asked: `standard` (the outcome of the run), `legacy` (as pages made for
+    LangGraph expect it) or `both`.
     """
+
+    def __post_init__(self) -> None:
+        if self.interrupt_style not in INTERRUPT_STYLES:
+            known = ", ".join(INTERRUPT_STYLES)
+            raise ConfigurationError(f"interrupt_style is one of {known}, not {self.interrupt_style!r}.")
 
     name: str
     model: Model | str | None = None
@@ -74,6 +87,7 @@ class Agent:
     input_media: Collection[str] | None = None
     extract_text: ExtractText | None = None
     executor: Executor | AgentFunction | None = None
+    interrupt_style: str = STANDARD
 
     @cached_property
     def performer(self) -> Executor | None:
