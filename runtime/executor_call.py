@@ -30,7 +30,7 @@ from runtime.executors.words import (
     Word,
 )
 from runtime.hook_runner import HookRunner
-from runtime.hooks import AFTER_ROUND, StopRun
+from runtime.hooks import AFTER_ROUND
 from runtime.interrupts import Question, raised
 from runtime.items import Item
 from runtime.scope import RunScope
@@ -63,8 +63,7 @@ class ExecutorCall:
         if scope.sampling.rounds:
             await scope.log.flush()
         asked = await self._hooks.before_round(scope.sampling.rounds + 1, scope.thread.items(), {})
-        if isinstance(asked, StopRun):
-            scope.sampling.end(Stop(asked.reason))
+        if asked is None:
             return
         items, _ = asked
         performance = _Performance(scope, self._hooks, self._executor.kind, items)

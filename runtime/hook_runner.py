@@ -15,8 +15,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
+import orjson
+
 from runtime import events as e
-from runtime.canonical import Json, JsonObject, clean
+from runtime import samples as s
+from runtime.canonical import Json, JsonObject, clean, clean_text, digest
 from runtime.gate import Ruling
 from runtime.hooks import (
     AFTER_ROUND,
@@ -38,6 +41,7 @@ from runtime.hooks import (
     HookError,
     Occasion,
     ReplaceResult,
+    Respond,
     StopRun,
     decided,
 )
@@ -74,18 +78,41 @@ class HookRunner:
 
     async def before_round(
         self, number: int, items: list[Item], options: JsonObject
-    ) -> tuple[list[Item], JsonObject] | StopRun:
-        """The history and the options with which the model is to be asked. Raises HookError."""
+    ) -> tuple[list[Item], JsonObject] | None:
+        """The history and the options with which the model is to be asked; None if a hook has settled the round: it
+        stopped the run, or said itself what is said. Raises HookError, and what the journal raised."""
         for hook in self._hooks[BEFORE_ROUND]:
-            usage = copy.deepcopy(self._scope.sampling.usage)
-            asked = BeforeRound(self._context, number, tuple(items), copy.deepcopy(options), usage)
+            usage, state = copy.deepcopy((self._scope.sampling.usage, self._scope.thread.state))
+            asked = BeforeRound(self._context, number, tuple(items), copy.deepcopy(options), usage, state)
             decision = await self._decision(hook, asked, round=number)
             if isinstance(decision, StopRun):
-                return decision
+                self._scope.sampling.end(Stop(decision.reason))
+                return None
+            if isinstance(decision, Respond):
+                await self._say(hook, decision, items)
+                return None
             if isinstance(decision, ChangeRequest):
                 items = items if decision.items is None else list(decision.items)
                 options = {**options, **clean(decision.options or {})}
         return items, options
+
+    async def _say(self, hook: Hook, said: Respond, items: list[Item]) -> None:
+        """A round that nobody was asked for."""
+        scope = self._scope
+        request: JsonObject = {"digest": digest([hook.name, scope.thread.position]), "items": len(items)}
+        samples: list[s.Sample] = [s.TextDelta(clean_text(said.text))] if said.text else []
+        samples += [
+            s.ToolCallCommitted(f"{number}", name, orjson.dumps(clean(arguments)).decode(), "")
+            for number, (name, arguments) in enumerate(said.calls)
+        ]
+        samples += [s.AssistantMessageDone(), s.Completed("tool_calls" if said.calls else "stop")]
+        name = f"hook:{hook.name}"
+        scope.log.emit(scope.sampling.round_started(name, request))
+        committed = scope.sampling.feed(samples, model=name)
+        scope.log.emit(committed)
+        if self.any_at(AFTER_ROUND) and any(isinstance(event, e.RoundCompleted) for event in committed):
+            await scope.log.flush()  # what a hook acts upon is a fact
+            await self.after_commit(committed)
 
     async def after_commit(self, committed: Sequence[e.Event]) -> None:
         """Tell of the round among these events, which are facts by now; the run is stopped if a hook wants that. Raises

@@ -6,7 +6,7 @@ each sees what those before it made of the case, and what a hook decided is a fa
 
 | point | may answer |
 |---|---|
-| `before_round` | `ChangeRequest`, `StopRun` |
+| `before_round` | `ChangeRequest`, `Respond`, `StopRun` |
 | `after_round` | `StopRun` |
 | `before_tool` | `Deny`, `Answer`, `ChangeArguments`, `StopRun` |
 | `after_tool` | `ReplaceResult`, `StopRun` |
@@ -70,7 +70,7 @@ class BeforeRound:
     """The model is about to be asked. `items` is the history as it would be shown, after the agent's history policy.
 
     `options` are the request's options in the provider's words, with `model` and `instructions`; `usage` is what the
-    run has used so far.
+    run has used so far, `state` the shared state, a copy.
     """
 
     context: HookContext
@@ -78,6 +78,7 @@ class BeforeRound:
     items: Sequence[Item]
     options: JsonObject
     usage: Sequence[JsonObject]
+    state: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,22 @@ class ChangeRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Respond:
+    """Do not ask: this is what was said in this round, a text, calls (name and arguments), or both.
+
+    It is committed, shown and acted upon as if the model had said it. Raises ValueError if it says nothing.
+    """
+
+    text: str = ""
+    calls: Sequence[tuple[str, JsonObject]] = ()
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.text and not self.calls:
+            raise ValueError("a response has a text or calls")
+
+
+@dataclass(frozen=True, slots=True)
 class Deny:
     """Do not run the call; the model reads the message as its output, an error."""
 
@@ -188,11 +205,11 @@ class StopRun:
     reason: str
 
 
-Decision: TypeAlias = ChangeRequest | Deny | Answer | ChangeArguments | ReplaceResult | StopRun
+Decision: TypeAlias = ChangeRequest | Respond | Deny | Answer | ChangeArguments | ReplaceResult | StopRun
 Occasion: TypeAlias = BeforeRound | AfterRound | BeforeTool | AfterTool | InterruptOpen | RunEnd
 
 DECISIONS: dict[str, tuple[type[Decision], ...]] = {
-    BEFORE_ROUND: (ChangeRequest, StopRun),
+    BEFORE_ROUND: (ChangeRequest, Respond, StopRun),
     AFTER_ROUND: (StopRun,),
     BEFORE_TOOL: (Deny, Answer, ChangeArguments, StopRun),
     AFTER_TOOL: (ReplaceResult, StopRun),
@@ -202,6 +219,7 @@ DECISIONS: dict[str, tuple[type[Decision], ...]] = {
 
 _WORDS: dict[type[Decision], str] = {
     ChangeRequest: "change_request",
+    Respond: "respond",
     Deny: "deny",
     Answer: "answer",
     ChangeArguments: "change_arguments",
@@ -245,7 +263,10 @@ class Hook:
 
 
 def before_round(
-    function: Callable[[BeforeRound], Awaitable[ChangeRequest | StopRun | None] | ChangeRequest | StopRun | None],
+    function: Callable[
+        [BeforeRound],
+        Awaitable[ChangeRequest | Respond | StopRun | None] | ChangeRequest | Respond | StopRun | None,
+    ],
 ) -> Hook:
     """Ask this function, sync or async, before each model call."""
     return _hook(BEFORE_ROUND, function)

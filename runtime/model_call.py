@@ -18,13 +18,13 @@ from runtime.canonical import JsonObject, digest
 from runtime.dialects import Decoder
 from runtime.errors import ProviderError
 from runtime.hook_runner import HookRunner
-from runtime.hooks import AFTER_ROUND, StopRun
+from runtime.hooks import AFTER_ROUND
 from runtime.items import Item
 from runtime.prompt import instructions
 from runtime.prompt_media import PromptMedia
 from runtime.samples import Completed, Sample
 from runtime.scope import RunScope
-from runtime.steps import Fail, Stop
+from runtime.steps import Fail
 
 log = logging.getLogger("agui_bridge.engine")
 
@@ -53,8 +53,7 @@ class ModelCall:
         if scope.sampling.rounds:  # the prompt is made of facts; those of the first came with the request
             await scope.log.flush()
         asked = await self._hooks.before_round(scope.sampling.rounds + 1, self._items(), self._options())
-        if isinstance(asked, StopRun):
-            scope.sampling.end(Stop(asked.reason))
+        if asked is None:
             return
         items, options = asked
         items = await self._media.prepared(items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,6 +22,7 @@ from agui_bridge import (
     ChangeRequest,
     Deny,
     ReplaceResult,
+    Respond,
     StopRun,
     after_round,
     after_tool,
@@ -31,7 +33,7 @@ from runtime import events as e
 from runtime.canonical import JsonObject, digest
 from runtime.errors import ConfigurationError
 from runtime.hooks import Hook, HookContext
-from runtime.items import FunctionCallOutput, Message
+from runtime.items import FunctionCallOutput, Message, ToolSpec
 from runtime.limits import Limits
 from runtime.samples import TextDelta
 from runtime.testing import ScriptedProvider, calls, says
@@ -158,6 +160,79 @@ async def test_a_hook_knows_whose_run_it_is_in_and_what_it_has_used():
         run = await shop.begin(forwarded_props={"tier": "free"})
         await shop.follow(run)
     assert seen == [(run.run_id, "anonymous", {"tier": "free"}, {"db": 1}, [])]
+
+
+async def test_a_hook_sees_the_shared_state_and_cannot_change_it():
+    seen: list[Any] = []
+
+    @before_round
+    def look(asked: BeforeRound) -> None:
+        seen.append(copy.deepcopy(asked.state))
+        asked.state["name"] = "spoiled"
+
+    async with workshop(calls(("count", '{"name": "ann"}')), says("Done."), tools=[count], hooks=[look]) as shop:
+        await shop.run()
+    assert seen == [{}, {"ann": 1}]
+
+
+async def test_a_hook_speaks_in_the_place_of_the_model():
+    @before_round
+    def stand_in(asked: BeforeRound) -> Respond | None:
+        return Respond("I am closed.", reason="night") if asked.round == 1 else None
+
+    async with workshop(hooks=[stand_in]) as shop:
+        events = await shop.run()
+        assert shop.script.requests == []
+        assert await shop.items() == [Message("user", "Hello"), Message("assistant", "I am closed.", "final_response")]
+    assert types(events)[-1] == "run.completed"
+    (round_,) = only(events, e.RoundCompleted)
+    assert (round_.finish, round_.runtime_role, round_.usage) == ("stop", "final_response", None)
+    assert [one.model for one in only(events, e.RoundStarted)] == ["hook:stand_in"]
+    said = {"hook": "stand_in", "point": "before_round", "decision": "respond", "round": 1, "reason": "night"}
+    assert facts(events) == [said]
+
+
+async def test_calls_that_a_hook_makes_are_run_and_the_model_is_asked_what_comes_of_them():
+    @before_round
+    def write_first(asked: BeforeRound) -> Respond | None:
+        return Respond(calls=[("send", {"to": "ann"}), ("send", {"to": "bob"})]) if asked.round == 1 else None
+
+    told: list[AfterRound] = []
+
+    @after_round
+    def listen(round_: AfterRound) -> None:
+        told.append(round_)
+
+    async with workshop(says("Both know."), tools=[send], hooks=[write_first, listen]) as shop:
+        events = await shop.run()
+        assert read_by_model(shop.script, 0) == ["sent to ann", "sent to bob"]
+    assert sent == [("ann", "Hi"), ("bob", "Hi")]
+    assert [(len(one.calls), one.text) for one in told] == [(2, ""), (0, "Both know.")]
+    assert len({one.tool_call_id for one in only(events, e.ToolCallCommitted)}) == 2
+
+
+async def test_a_hook_calls_a_tool_of_the_page_and_the_run_waits_for_it():
+    @before_round
+    def ask_the_page(asked: BeforeRound) -> Respond | None:
+        answered = any(isinstance(item, FunctionCallOutput) for item in asked.items)
+        return None if answered else Respond("Please look. ", [("confirm", {"all": True})])
+
+    confirm = ToolSpec("confirm", "", {"type": "object"})
+    async with workshop(hooks=[ask_the_page]) as shop:
+        events = await shop.follow(await shop.begin(client_tools=[confirm]))
+    (call,) = only(events, e.ToolCallCommitted)
+    assert (call.tool_name, call.arguments_json, call.target) == ("confirm", '{"all":true}', "client")
+    assert types(events)[-1] == "run.completed"
+
+
+async def test_a_hook_that_has_nothing_to_say_fails_the_run():
+    @before_round
+    def mute(asked: BeforeRound) -> Respond:
+        return Respond()
+
+    async with workshop(hooks=[mute]) as shop:
+        events = await shop.run()
+    assert [one.error["code"] for one in only(events, e.RunFailed)] == ["hook_failed"]
 
 
 # --- before a tool ------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ NAMES = [
     "ChangeRequest",
     "Deny",
     "ReplaceResult",
+    "Respond",
     "StopRun",
     "Timeouts",
     "after_round",

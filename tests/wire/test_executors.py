@@ -14,18 +14,21 @@ from agui_bridge import (
     Activity,
     Agent,
     Artifact,
+    BeforeRound,
     Custom,
     Done,
     Failed,
     Interrupt,
     MessageDone,
     Reasoning,
+    Respond,
     RunContext,
     State,
     Text,
     ToolCall,
     ToolCallDelta,
     ToolResult,
+    before_round,
     tool,
 )
 from runtime.canonical import JsonObject
@@ -409,6 +412,20 @@ async def test_nothing_is_heard_behind_the_end():
     async with page(over) as desk:
         answer = await desk.turn("go")
         assert (text_of(answer), answer.events[-1]["result"]) == ("ok", {"n": 1})
+
+
+async def test_a_hook_may_speak_in_its_place():
+    async def never(ctx: RunContext) -> str:
+        raise AssertionError("it is not asked")
+
+    @before_round
+    def stand_in(asked: BeforeRound) -> Respond:
+        return Respond("I am closed.")
+
+    async with serving(Agent("a", executor=never, hooks=[stand_in])) as served:
+        answer = await Page(served, cast("Any", None)).turn("hello")
+        assert text_of(answer) == "I am closed."
+        assert answer.types[-1] == "RUN_FINISHED"
 
 
 def test_an_executor_has_no_use_for_a_model_and_is_async():
