@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from runtime.budget import Budget, Price
     from runtime.errors import AguiBridgeError
     from runtime.executors.context import RunContext
+    from runtime.executors.langgraph import LangGraphExecutor
     from runtime.executors.words import (
         Activity,
         Artifact,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         Interrupt,
         MessageDone,
         Reasoning,
+        Remember,
         State,
         Text,
         ToolCall,
@@ -88,8 +90,10 @@ _PLACES = {
     "Price": "runtime.budget",
     "Principal": "runtime.authority",
     "Reasoning": "runtime.executors.words",
+    "Remember": "runtime.executors.words",
     "ReplaceResult": "runtime.hooks",
     "Respond": "runtime.hooks",
+    "LangGraphExecutor": "runtime.executors.langgraph",
     "RunContext": "runtime.executors.context",
     "RunEnd": "runtime.hooks",
     "Settings": "agui_bridge.settings",
@@ -137,11 +141,13 @@ __all__ = [
     "Failed",
     "Interrupt",
     "InterruptOpen",
+    "LangGraphExecutor",
     "MessageDone",
     "Model",
     "Price",
     "Principal",
     "Reasoning",
+    "Remember",
     "ReplaceResult",
     "Respond",
     "RunContext",

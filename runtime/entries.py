@@ -42,6 +42,8 @@ class Call:
     malformed: bool = False
     opaque: JsonObject | None = None
     provider: str | None = None
+    provider_call_id: str | None = None
+    """How whoever made it calls it, if not by our id."""
     begun: bool = False
     output: FunctionCallOutput | None = None
     output_kind: str | None = None
@@ -77,7 +79,13 @@ class Call:
     def as_committed(self) -> e.ToolCallCommitted:
         """The fact that committed it."""
         return e.ToolCallCommitted(
-            self.call_id, self.name, self.arguments_json, self.target, self.malformed, opaque=self.opaque
+            self.call_id,
+            self.name,
+            self.arguments_json,
+            self.target,
+            self.malformed,
+            self.provider_call_id,
+            self.opaque,
         )
 
     def items(self) -> tuple[FunctionCall, FunctionCallOutput | None]:
@@ -214,6 +222,8 @@ class Turn:
     """What tools showed beside the messages: no part of them, and nothing for the model."""
     asks: list[Interrupt] = field(default_factory=list[Interrupt])
     """What the run's executor has asked of somebody outside, beside what its calls did."""
+    remembered: tuple[Json, int] | None = None
+    """What the run's executor wanted to know again last, and how many outputs the thread had then."""
     children: dict[str, Child] = field(default_factory=dict[str, Child])
     """The child runs, by id. The model sees what their call returned, and nothing of what they said."""
     before: Turn | None = None

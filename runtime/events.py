@@ -454,6 +454,15 @@ class ToolCallRecorded:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorRemembered:
+    """Something that the run's executor wants to know when it is performed again on this branch, such as where its own
+    memory stands. Only the last counts."""
+
+    event_type: ClassVar[str] = "executor.remembered"
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
 class InterruptRaised:
     """A call, or the run's executor, asks something of somebody outside, and waits; written with the `run.suspended`
     that it leads to.
@@ -551,6 +560,7 @@ Event: TypeAlias = (
     | ChildCancelled
     | ChildInterrupted
     | ChildSuspended
+    | ExecutorRemembered
     | InterruptRaised
     | InterruptAnswered
     | HistorySeeded

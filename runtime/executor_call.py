@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import cast
 
 from runtime import events as e
 from runtime.canonical import Json, JsonObject, clean, digest
 from runtime.errors import AguiBridgeError, ExecutorError, InvalidInput, StoreError
 from runtime.executors import Executor
-from runtime.executors.context import Answered, RunContext
+from runtime.executors.context import RunContext
 from runtime.executors.narration import Narration
+from runtime.executors.recollection import Recollection, recollection
 from runtime.executors.words import (
     Activity,
     Artifact,
@@ -24,6 +26,7 @@ from runtime.executors.words import (
     Failed,
     Interrupt,
     Reasoning,
+    Remember,
     State,
     Text,
     ToolCallDelta,
@@ -32,7 +35,8 @@ from runtime.executors.words import (
 from runtime.hook_runner import HookRunner
 from runtime.hooks import AFTER_ROUND
 from runtime.interrupts import Question, raised
-from runtime.items import Item
+from runtime.items import FunctionCallOutput, Item, Message
+from runtime.prompt_media import PromptMedia
 from runtime.scope import RunScope
 from runtime.shared_state import SharedState
 from runtime.state_delta import PatchConflict, change, merge
@@ -51,6 +55,7 @@ class ExecutorCall:
         self._scope = scope
         self._hooks = hooks
         self._executor = executor
+        self._media = PromptMedia(scope, hooks)
         self.is_streaming = False
         """Whether it is at work, or would not stop."""
 
@@ -65,8 +70,12 @@ class ExecutorCall:
         asked = await self._hooks.before_round(scope.sampling.rounds + 1, scope.thread.items(), {})
         if asked is None:
             return
-        items, _ = asked
-        performance = _Performance(scope, self._hooks, self._executor.kind, items)
+        found = recollection(scope.thread, scope.run.agent_id)
+        items = await self._media.prepared(asked[0])
+        news = await self._media.prepared([item for _, item in found.news])
+        told = list(zip((id_ for id_, _ in found.news), cast("list[Message | FunctionCallOutput]", news), strict=True))
+        found = replace(found, news=told)
+        performance = _Performance(scope, self._hooks, self._executor.kind, items, found)
         self.is_streaming = True
         try:
             await performance.hear(self._executor)
@@ -77,24 +86,26 @@ class ExecutorCall:
 class _Performance:
     """What is known between the first word of a performance and its last."""
 
-    def __init__(self, scope: RunScope, hooks: HookRunner, kind: str, items: list[Item]) -> None:
+    def __init__(self, scope: RunScope, hooks: HookRunner, kind: str, items: list[Item], found: Recollection) -> None:
         request: JsonObject = {"digest": digest([kind, scope.thread.position]), "items": len(items)}
         self._scope = scope
         self._hooks = hooks
-        self._narration = Narration(scope.sampling, name=scope.agent.name, request=request)
+        self._narration = Narration(scope.sampling, name=scope.agent.name, request=request, calls=found.calls)
         self._before = scope.thread.state
-        self._context = self._told(items)
+        self._context = self._told(items, found)
         self._raised: list[e.InterruptRaised] = []
 
-    def _told(self, items: list[Item]) -> RunContext:
+    def _told(self, items: list[Item], found: Recollection) -> RunContext:
         scope = self._scope
-        given = scope.thread.answers_since(scope.run.agent_id)
         return RunContext(
             run=scope.run,
             round=scope.sampling.rounds + 1,
             items=items,
             shared_state=SharedState(self._before, scope.agent.shared_state),
-            answers={key: Answered(answer.status, answer.payload) for key, answer in given.items()},
+            answers=found.answers,
+            remembered=found.remembered,
+            news=found.news,
+            open_calls=found.calls.keys(),
             tools=scope.tools,
             client_tools=frozenset(scope.client_tools),
             context=scope.request.context,
@@ -147,6 +158,8 @@ class _Performance:
                 log_.emit([e.Custom(name, clean(value))])
             case Artifact():
                 await self._artifact(word)
+            case Remember(value):
+                log_.emit([e.ExecutorRemembered(clean(value))])
             case Interrupt():
                 self._ask(word)
             case Done() | Failed():

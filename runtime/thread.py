@@ -131,18 +131,6 @@ class Thread:
                     asked += child.thread.open_interrupts()
         return [interrupt for interrupt in asked if interrupt.id not in self.answers]
 
-    def answers_since(self, agent_id: str) -> dict[str, e.InterruptAnswered]:
-        """What this agent's executor has asked since a user last said something, and how it was answered, by its own
-        keys."""
-        answers: dict[str, e.InterruptAnswered] = {}
-        for entry in self.entries:
-            if isinstance(entry, Said) and entry.is_users:
-                answers = {}
-            elif isinstance(entry, Turn) and self.agents.get(entry.run_id) == agent_id:
-                given = ((ask.raised.key, self.answers.get(ask.id)) for ask in entry.asks)
-                answers |= {key: answer.event for key, answer in given if key is not None and answer is not None}
-        return answers
-
     def turn_of(self, run_id: str) -> Turn | None:
         """The assistant message of a run, its last stretch if it was steered."""
         return next((turn for turn in reversed(self._turns()) if turn.run_id == run_id), None)
@@ -253,6 +241,7 @@ class Thread:
             event.malformed,
             event.opaque,
             round_.provider,
+            event.provider_call_id,
         )
         round_.calls.append(call)
         self.calls[call.call_id] = call
@@ -287,6 +276,10 @@ class Thread:
     def _call_recorded(self, run_id: str, event: e.ToolCallRecorded) -> None:
         if (call := self.calls.get(event.tool_call_id)) is not None:
             call.records[event.key] = event.value
+
+    def _remembered(self, run_id: str, event: e.ExecutorRemembered) -> None:
+        if self.turn is not None:
+            self.turn.remembered = event.value, self.outputs
 
     def _interrupt_raised(self, run_id: str, event: e.InterruptRaised) -> None:
         if event.tool_call_id is None:
@@ -505,6 +498,7 @@ _HANDLERS: dict[type[e.Event], Callable[[Thread, str, Any], None]] = {
     e.ToolCallProgress: Thread._call_progress,
     e.ToolCallCompleted: Thread._call_completed,
     e.ToolCallRecorded: Thread._call_recorded,
+    e.ExecutorRemembered: Thread._remembered,
     e.InterruptRaised: Thread._interrupt_raised,
     e.InterruptAnswered: Thread._interrupt_answered,
     e.StateSnapshot: Thread._state_snapshot,

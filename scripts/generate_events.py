@@ -92,6 +92,7 @@ WRITERS: Final[dict[str, dict[str, str]]] = {
         ENDING: "the run ended before there was a result",
         PAUSE: "the user went another way before anybody said that it may run",
     },
+    "executor.remembered": {EXECUTOR_CALL: "an executor wants to know something when it is performed again"},
     "tool.call.recorded": {BESIDE: "the call did something that it must not do again (`ctx.once`)"},
     "state.snapshot": {INTAKE: "the client's state", STATE: "a tool's change, where that is shorter than a delta"},
     "state.delta": {STATE: "a tool's change"},
@@ -166,6 +167,7 @@ SHOWN: Final[dict[str, str]] = {
     "told as settled, and it goes at the end of the run.",
     "tool.call.completed": "The result. Nothing for `client` and `unanswered`: the page has its own answer, or gave "
     "none. A STATE_SNAPSHOT before it, if something did not become of the state that was predicted.",
+    "executor.remembered": "Nothing.",
     "tool.call.recorded": "Nothing.",
     "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
     "state.delta": "The same operations.",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runtime.canonical import Json, JsonObject
 from runtime.interrupts import RESOLVED
-from runtime.items import Item, Message, ToolSpec, text_of
+from runtime.items import FunctionCallOutput, Item, Message, ToolSpec, text_of
 from runtime.run import RunRecord
 from runtime.shared_state import SharedState
 from runtime.tools.context import Flag
@@ -33,7 +33,10 @@ class RunContext:
 
     `items` is the history that a model would be shown, `round` counts from 1. `tools` are the agent's and the page's,
     `client_tools` the names of those that the page performs. `answers` are those to the
-    interrupts that were raised since the user last said something, by their keys. `context` is what the page tells of
+    interrupts that were raised since the user last said something, by their keys. `remembered` is what it has told last
+    as `Remember` on this branch of the history, and `news` what has come since: messages of users by their ids, and
+    outputs of calls that it made and did not perform itself. `open_calls` are the ids that it gave to calls of its own
+    to which it has told no result yet. `context` is what the page tells of
     itself (`{description, value}`); `forwarded_props`, `deps` and `principal` are as in `ToolContext`.
     """
 
@@ -42,6 +45,9 @@ class RunContext:
     items: Sequence[Item]
     shared_state: SharedState
     answers: Mapping[str, Answered]
+    remembered: Json
+    news: Sequence[tuple[str, Message | FunctionCallOutput]]
+    open_calls: Collection[str]
     tools: Sequence[ToolSpec]
     client_tools: frozenset[str]
     context: Sequence[JsonObject]

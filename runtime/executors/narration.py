@@ -7,6 +7,8 @@ whether it was the answer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import orjson
 
 from runtime import events as e
@@ -19,13 +21,14 @@ from runtime.tools.execute import as_content
 
 
 class Narration:
-    """The rounds of one performance. `name` stands for the model that answers; `request` says what was asked of it."""
+    """The rounds of one performance. `name` stands for the model that answers; `request` says what was asked of it.
+    `calls` are our ids of its own calls that are still open, by those that it gave them."""
 
-    def __init__(self, sampling: Sampling, *, name: str, request: JsonObject) -> None:
+    def __init__(self, sampling: Sampling, *, name: str, request: JsonObject, calls: Mapping[str, str]) -> None:
         self._sampling = sampling
         self._name = name
         self._request = request
-        self._ids: dict[str, str] = {}
+        self._ids: dict[str, str] = dict(calls)
         """Our ids of the calls that were committed, by the executor's."""
         self._open: dict[str, None] = {}
         """The calls of the open round, in order."""
@@ -92,8 +95,8 @@ class Narration:
     def _message_done(self, word: MessageDone) -> list[e.Event]:
         if not self._speaks:
             return []
-        if self._open or word.final is False:
-            return self._commit(word, goes_on=True)
+        if self._open or word.final is not None:
+            return self._commit(self._done or word, goes_on=not word.final)
         self._done = word
         return []
 

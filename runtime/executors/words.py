@@ -8,6 +8,7 @@
 | `ToolResult` | the output of a call, which commits the round that made it |
 | `State` | `state.delta` or `state.snapshot`, whichever is smaller |
 | `Activity`, `Custom`, `Artifact` | `activity.*`, `custom`, `artifact.created` |
+| `Remember` | `executor.remembered`, which nobody but the executor is told of |
 | `Interrupt` | `interrupt.raised`, with the `run.suspended` that ends the run |
 | `Done` | the round's commit, and `run.completed` |
 | `Failed` | `run.failed`; the open round is not committed |
@@ -74,7 +75,7 @@ class MessageDone:
     """All that was said since the last one is complete.
 
     `usage` are counts by the names of `samples.USAGE_COUNTS`, `model` is who counted. Whether a text without calls was
-    the answer is known when something else is said, or nothing more; `final=False` knows that something will be.
+    the answer is known when something else is said, or nothing more; with `final` it is known, and committed, at once.
     """
 
     usage: JsonObject | None = None
@@ -113,6 +114,13 @@ class Artifact:
     name: str
     media_type: str
     content: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Something to be found again as `RunContext.remembered`, JSON; what was said before it is no news any more."""
+
+    value: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,7 @@ Word: TypeAlias = (
     | Activity
     | Custom
     | Artifact
+    | Remember
     | Interrupt
     | Done
     | Failed

@@ -61,6 +61,8 @@ NAMES = [
     "Interrupt",
     "MessageDone",
     "Reasoning",
+    "LangGraphExecutor",
+    "Remember",
     "RunContext",
     "State",
     "Text",

@@ -11,7 +11,7 @@ from tests.serving import ask, serving
 
 
 async def test_the_example_of_an_executor_runs() -> None:
-    (block,) = (one for one in blocks("python") if one.page == "docs/executors.md")
+    block, _ = (one for one in blocks("python") if one.page == "docs/executors.md")
     names: dict[str, Any] = {"__name__": "their_agent"}
     exec(compile(block.text, block.name, "exec", dont_inherit=True), names)
     async with serving(names["agent"]) as served:
@@ -22,6 +22,15 @@ async def test_the_example_of_an_executor_runs() -> None:
     said = [event["delta"] for event in [*asked, *booked] if event["type"] == "TEXT_MESSAGE_CONTENT"]
     assert said == ["Which time suits you? ", "Booked for nine."]
     assert [event["snapshot"] for event in booked if event["type"] == "STATE_SNAPSHOT"][-1] == {"booked": "nine"}
+
+
+async def test_the_example_of_a_graph_runs() -> None:
+    _, block = (one for one in blocks("python") if one.page == "docs/executors.md")
+    names: dict[str, Any] = {"__name__": "their_graph"}
+    exec(compile(block.text, block.name, "exec", dont_inherit=True), names)
+    async with serving(names["agent"]) as served:
+        events = (await served.run(ask("hello", protocolVersion="1.0"))).events
+    assert [event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT"] == ["You said: hello"]
 
 
 def test_the_page_has_every_word() -> None:
