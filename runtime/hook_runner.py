@@ -83,7 +83,8 @@ class HookRunner:
         stopped the run, or said itself what is said. Raises HookError, and what the journal raised."""
         for hook in self._hooks[BEFORE_ROUND]:
             usage, state = copy.deepcopy((self._scope.sampling.usage, self._scope.thread.state))
-            asked = BeforeRound(self._context, number, tuple(items), copy.deepcopy(options), usage, state)
+            dialect = self._scope.model.dialect.name
+            asked = BeforeRound(self._context, number, tuple(items), copy.deepcopy(options), dialect, usage, state)
             decision = await self._decision(hook, asked, round=number)
             if isinstance(decision, StopRun):
                 self._scope.sampling.end(Stop(decision.reason))

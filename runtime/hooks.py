@@ -69,14 +69,16 @@ class HookContext:
 class BeforeRound:
     """The model is about to be asked. `items` is the history as it would be shown, after the agent's history policy.
 
-    `options` are the request's options in the provider's words, with `model` and `instructions`; `usage` is what the
-    run has used so far, `state` the shared state, a copy.
+    `options` are the request's options in the provider's words, with `model` and `instructions`; `dialect` says whose
+    words these are (`openai-chat`, `openai-responses`, `anthropic`). `usage` is what the run has used so far, `state`
+    the shared state, a copy.
     """
 
     context: HookContext
     round: int
     items: Sequence[Item]
     options: JsonObject
+    dialect: str
     usage: Sequence[JsonObject]
     state: Json
 

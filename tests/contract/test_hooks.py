@@ -154,6 +154,7 @@ async def test_a_hook_knows_whose_run_it_is_in_and_what_it_has_used():
     def look(asked: BeforeRound) -> None:
         context = asked.context
         seen.append((context.run.run_id, context.principal.id, context.forwarded_props, context.deps, asked.usage))
+        assert asked.dialect == "scripted"
 
     usage = {"input_tokens": 3}
     async with workshop(says("a", usage=usage), hooks=[look], deps={"db": 1}) as shop:
