@@ -6,11 +6,8 @@ It writes the formats as its authors understand them, so that what is wrong in o
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +16,12 @@ from runtime import events as e
 from runtime.items import FunctionCall, FunctionCallOutput
 from runtime.mock_provider import environ_of
 from runtime.tools.toolbox import tool
+from tests.aimock import aimock_with
 from tests.contract.provider_server import KINDS, model_of
 from tests.contract.workshop import Workshop, message_of, only, types, until, workshop
-from tests.toolchain import NODE_DIR, node
 
 pytestmark = pytest.mark.needs_node
 
-SERVER = NODE_DIR / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 CALLS = [
     {"name": "get_weather", "arguments": {"city": "Oslo"}, "id": "call_weather"},
     {"name": "get_time", "arguments": {"zone": "CET"}, "id": "call_time"},
@@ -62,26 +58,8 @@ def fixtures() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """A running aimock: the variables that lead the SDKs there."""
-    runtime = node()
-    assert runtime is not None
-    told: Path = tmp_path_factory.mktemp("aimock") / "fixtures.json"
-    told.write_text(json.dumps({"fixtures": fixtures()}), "utf-8")
-    command = [runtime, str(SERVER), "--port", "0", "--fixtures", str(told), "--validate-on-load", "--strict"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            yield environ_of(_address(process))
-        finally:
-            process.kill()
-
-
-def _address(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    said: list[str] = []
-    for line in process.stdout:
-        said.append(line)
-        if found := re.search(r"listening on (http://\S+)", line):
-            return found[1]
-    raise AssertionError("aimock did not start:\n" + "".join(said))
+    with aimock_with(fixtures(), tmp_path_factory.mktemp("aimock")) as origin:
+        yield environ_of(origin)
 
 
 @pytest.fixture(params=KINDS)
