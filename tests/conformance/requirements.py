@@ -28,10 +28,8 @@ GAPS: Final[dict[str, str]] = {
     "R-125": "what tools and models say is not searched for secrets; the server puts none in",
     "R-138": _DRAFT,
     "R-139": _DRAFT,
-    "R-148": "children have no state of their own yet that reaches the run's",
     "R-166": "it leaves coverage and expiry to clients",
     "R-183": "where metadata lands is the client's doing; ours stands on messages alone",
-    "R-202": "the journal has every executed call; the audit of decisions is not built yet",
 }
 """Requirements that no test holds, and why."""
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from agui_bridge import ANONYMOUS, Agent, ToolContext, tool
 from agui_bridge.demo import demo_agent
+from runtime.testing import ScriptedProvider, calls, says
 from tests.official_client import OfficialClient
 from tests.pure.agui_rules import Rules
+from tests.pure.stock_page import Page
 from tests.serving import Answer, JsonObject, Served, ask, events_in, serving
 from tests.wire.test_trees_of_chance import by_speaker
 from tests.wire.trees import grown
@@ -133,3 +136,26 @@ async def test_the_official_client_builds_of_any_tree_what_the_server_holds(
         verdict.assert_clean()
         assert by_speaker(verdict.messages) == by_speaker(tree.shown())
         assert verdict.state == tree.thread.state
+
+
+@pytest.mark.requirement("R-148")
+async def test_the_state_of_a_child_is_its_own_and_changes_nothing_on_the_page() -> None:
+    @tool
+    async def note(ctx: ToolContext, text: str) -> str:
+        """Note something."""
+        ctx.state["note"] = text
+        return "noted"
+
+    helper = Agent("helper", model=ScriptedProvider(calls(("note", '{"text": "below"}')), says("ok")), tools=[note])
+    model = ScriptedProvider(
+        calls(("note", '{"text": "above"}')), calls(("helper", '{"prompt": "note it"}')), says("done")
+    )
+    page = Page(state={"mine": 1})
+    async with serving(Agent("a", model=model, tools=[note, helper])) as served:
+        answer = await served.run(ask("Go", state=page.state, protocolVersion="1.0"))
+        page.apply(answer.events)
+        told = [event for event in answer.events if event["type"].startswith("STATE_")]
+        assert told
+        assert all("subagentRunId" not in event for event in told)
+        _, thread = await served.bridge.supervisor.open(ANONYMOUS, "t1")
+        assert page.state == thread.state == {"mine": 1, "note": "above"}

@@ -627,3 +627,27 @@ async def test_a_tool_that_asks_for_something_else_the_second_time_fails():
         [interrupt] = asked(await desk.turn("Order"))
         answer = await desk.turn(resume=[answered(interrupt, "yes")])
         assert "asked for something else than when it was suspended" in results(answer)["call_0"]
+
+
+@pytest.mark.requirement("R-202")
+async def test_the_journal_alone_says_who_let_which_call_run_and_what_came_of_it():
+    async with page(SEND, says("Sent")) as desk:
+        asking = await desk.turn("Write to Ann")
+        [interrupt] = asked(asking)
+        answer = await desk.turn(resume=[resolved(interrupt, approved=True)])
+        facts: dict[str, JsonObject] = {}
+        for run in (asking, answer):
+            journal = await desk.served.get(f"/api/agent-runs/{run.headers['x-run-id']}/events")
+            for line in journal.body.decode().split("\n"):
+                if line.startswith("data: "):
+                    event = orjson.loads(line[6:])
+                    facts.setdefault(event["event_type"], event["payload"])
+        call = facts["tool.call.committed"]["tool_call_id"]
+        assert facts["interrupt.raised"]["tool_call_id"] == call
+        assert facts["interrupt.raised"]["interrupt_id"] == interrupt["id"]
+        given = facts["interrupt.answered"]
+        assert (given["interrupt_id"], given["payload"]) == (interrupt["id"], {"approved": True})
+        assert given["answered_by"] == "anonymous"
+        assert facts["tool.execution.started"]["tool_call_id"] == call
+        output = facts["tool.call.completed"]
+        assert (output["tool_call_id"], output["result"], output["kind"]) == (call, "Sent to Ann.", "result")
