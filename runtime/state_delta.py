@@ -92,6 +92,15 @@ def merge(before: Json, theirs: Json, mine: Json) -> Json:
     raise PatchConflict(details={"reason": "both changes are of the same value"})
 
 
+def changes(now: Json, before: Json, after: Json) -> list[StateSnapshot | StateDelta]:
+    """The fact, if there is one, that carries over what an agent made of `before` to the state as it is now.
+
+    Raises PatchConflict, RecursionError.
+    """
+    fact = None if after is before else change(now, merge(before, now, after))
+    return [] if fact is None else [fact]
+
+
 def carried(before: Json, basis: Json, after: Json) -> Json:
     """What becomes of `before` if it is changed as `basis` was to become `after`.
 

@@ -24,6 +24,7 @@ from runtime.interrupts import RESOLVED, Question, Suspended
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.scope import RunScope
+from runtime.state_delta import PatchConflict, changes
 from runtime.tool_progress import ToolProgress
 from runtime.tools.toolbox import Declined, ReplayMismatch, ToolError
 
@@ -34,6 +35,9 @@ UNAWAITED = (
     "The tool did not wait for an artifact or another agent: `await ctx.artifact(...)`, or in a synchronous tool "
     "`ctx.wait(ctx.artifact(...))`; and so with `ctx.delegate(...)`."
 )
+
+
+UNFIT = "What this call made of the shared state does not fit into it; the state is as it was."
 
 
 class ToolFacts:
@@ -52,6 +56,7 @@ class ToolFacts:
         self._asked = 0
         self._closed = False
         self._mismatch: str | None = None
+        self._unfit = False
         self._waits = False
         self.asks: list[tuple[int, Question]] = []
         """What the call asks now, numbered among all that it has asked."""
@@ -63,6 +68,10 @@ class ToolFacts:
     def progress(self, value: Json) -> None:
         """Show how far the call is; returns at once."""
         self._on_the_loop(self._progress.note, value)
+
+    def state(self, before: Json, after: Json) -> None:
+        """Commit what the call has made of the shared state so far."""
+        self._on_the_loop(self._change_state, (before, after))
 
     def artifact(self, name: str, media_type: str, source: bytes | Path) -> Coroutine[Any, Any, Artifact]:
         """Store an artifact and tell of it."""
@@ -102,7 +111,7 @@ class ToolFacts:
         self._closed = True
         self._progress.close()
         self._scope.children.call_ended(self._call_id)
-        return self._mismatch or (UNAWAITED if self._promised else None)
+        return self._mismatch or (UNFIT if self._unfit else UNAWAITED if self._promised else None)
 
     def _on_the_loop(self, say: Callable[[S], None], said: S) -> None:
         if threading.get_ident() == self._thread:
@@ -113,6 +122,15 @@ class ToolFacts:
     def _emit(self, event: Event) -> None:
         if not self._closed:
             self._scope.log.emit([event])
+
+    def _change_state(self, change_: tuple[Json, Json]) -> None:
+        if self._closed or self._unfit:
+            return
+        try:
+            for fact in changes(self._scope.thread.state, *change_):
+                self._emit(fact)
+        except (PatchConflict, RecursionError):
+            self._unfit = True
 
     async def _delegate(self, agent: Agent | str, prompt: Content, budget: Budget | None) -> Json:
         self._begin()

@@ -24,16 +24,15 @@ from runtime.pause import sleeps
 from runtime.schedule import batches
 from runtime.scope import RunScope
 from runtime.sessions import owner_of
-from runtime.state_delta import PatchConflict, change, merge
+from runtime.state_delta import PatchConflict, changes
 from runtime.steps import Fail, Stop, Suspend
-from runtime.tool_facts import ToolFacts
+from runtime.tool_facts import UNFIT, ToolFacts
 from runtime.tools.context import ToolContext
 from runtime.tools.execute import Output, execute
 from runtime.tools.toolbox import Tool
 
 log = logging.getLogger("agui_bridge.tools")
 
-_UNFIT = "What this call made of the shared state does not fit into it; the state is as it was."
 _UNKEPT = "The tool ran, but the media in its result could not be stored."
 _UNTOLD = "Cancelled: the tool ran, but the run was stopped before its result was told."
 _AT_PROVIDER = "Approved; the model's provider runs it."
@@ -182,9 +181,8 @@ class ToolRunner:
 
     async def _execute(self, one: _Admitted) -> None:
         scope, call = self._scope, one.call
-        before = scope.thread.state
         facts_of_call = ToolFacts(scope, scope.shelf, call, may_ask=not one.tool.parallel)
-        context = self._context(call, before, facts_of_call)
+        context = self._context(call, scope.thread.state, facts_of_call)
         try:
             output = await execute(one.tool, one.arguments, context, scope.threads)
         finally:
@@ -196,7 +194,7 @@ class ToolRunner:
             return
         if mistake is not None and output.kind == "result":
             output = Output(mistake, True, "error")
-        changes = one.tool.wants_context and output.kind == "result"
+        changed = one.tool.wants_context and output.kind == "result"
         result, kind = output.result, output.kind
         try:
             seen, stop = await self._hooks.after_tool(call, one.used, output)
@@ -210,11 +208,11 @@ class ToolRunner:
             self._tell(call, _UNTOLD, "cancelled")
             raise
         facts: list[e.Event] = []
-        if changes:
-            try:
-                facts = self._state_change(before, context.settled_state)
+        if changed:
+            try:  # another call of its batch may have been quicker
+                facts += changes(scope.thread.state, context.told_state, context.settled_state)
             except (PatchConflict, RecursionError):
-                result, kind = _UNFIT, "error"
+                result, kind = UNFIT, "error"
         if one.changed:
             result = with_arguments(result, one.used)
         scope.log.emit([*facts, *scope.sampling.tool_output(call.tool_call_id, result, kind)])
@@ -228,15 +226,6 @@ class ToolRunner:
         except (StoreError, InvalidInput) as error:
             log.warning("the media of a result of %s could not be kept: %s", scope.run.run_id, error)
             return _UNKEPT, "error"
-
-    def _state_change(self, before: Json, after: Json) -> list[e.Event]:
-        """What the call did to the state, carried over to the state as it is now: another of its batch may have been
-        quicker. Raises PatchConflict."""
-        if after is before:
-            return []
-        now = self._scope.thread.state
-        fact = change(now, merge(before, now, after))
-        return [fact] if fact is not None else []
 
     def _context(self, call: e.ToolCallCommitted, state: Json, facts: ToolFacts | None = None) -> ToolContext:
         scope = self._scope

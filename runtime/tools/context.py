@@ -50,6 +50,10 @@ class Surroundings(Protocol):
         """Show how far the call is; returns at once, from any thread."""
         ...
 
+    def state(self, before: Json, after: Json) -> None:
+        """Commit what was made of the shared state; returns at once, from any thread."""
+        ...
+
     def artifact(self, name: str, media_type: str, source: bytes | Path) -> Coroutine[Any, Any, Artifact]:
         """Store an artifact and tell of it."""
         ...
@@ -81,6 +85,7 @@ class ToolContext:
         "_shared",
         "_stop_requested",
         "_surroundings",
+        "_told",
         "deps",
         "forwarded_props",
         "idempotency_key",
@@ -107,7 +112,7 @@ class ToolContext:
         self.tool_call_id = tool_call_id
         self.idempotency_key = idempotency_key
         """The same for every execution of this call: give it to services that can refuse to do a thing twice."""
-        self._settled = state
+        self._settled = self._told = state
         self._shared = SharedState(state, state_type)
         self.deps = deps
         """What the program gave its agent (database handles, clients, …)."""
@@ -124,8 +129,9 @@ class ToolContext:
     def state(self) -> Any:
         """The shared state, which the tool may change: a dict or list, or a value of the agent's `state_type`.
 
-        What the call has made of it is committed with its result, and dropped if it fails. Raises StateMisfit if the
-        state does not fit the type; a value that does may be put in its place all the same.
+        What the call has made of it is committed with its result, and dropped if it fails, but for what it has
+        published (see `publish_state`). Raises StateMisfit if the state does not fit the type; a value that does may be
+        put in its place all the same.
         """
         return self._shared.value
 
@@ -144,6 +150,22 @@ class ToolContext:
     def settled_state(self) -> Json:
         """For whoever executes the call: the state as it was settled, the very one of before if nothing was changed."""
         return self._settled
+
+    @property
+    def told_state(self) -> Json:
+        """For whoever executes the call: the state as it was when it began, or as the call has published it last."""
+        return self._told
+
+    def publish_state(self) -> None:
+        """Commit what the call has made of the state so far, so that the page sees it at once; returns at once.
+
+        It stays, even if the call fails afterwards, asks somebody, or is stopped. Raises StateMisfit.
+        """
+        here = self._here()
+        self.settle()
+        if self._settled is not self._told:
+            here.state(self._told, self._settled)
+            self._told = self._settled
 
     @property
     def cancelled(self) -> bool:

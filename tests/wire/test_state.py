@@ -225,6 +225,84 @@ def test_a_type_that_no_state_can_have_is_refused_when_the_agent_is_served(type_
         Agent("a", state_type=type_).shared_state  # noqa: B018
 
 
+# --- what a call tells of it before it is done ----------------------------------------------------------------------
+
+
+@tool(parallel=True)
+async def walk(ctx: ToolContext, name: str, ending: str = "", pace: int = 1) -> str:
+    """Go two steps."""
+    ctx.state[name] = {"steps": pace}
+    ctx.publish_state()
+    ctx.publish_state()
+    ctx.state[name]["steps"] = 2 * pace
+    if ending == "fall":
+        raise ToolError("I fell.")
+    return "there"
+
+
+@tool
+def walk_in_a_thread(ctx: ToolContext, name: str) -> str:
+    """Go two steps, without an event loop."""
+    ctx.state[name] = {"steps": 1}
+    ctx.publish_state()
+    ctx.state[name]["steps"] = 2
+    return "there"
+
+
+@tool
+async def walk_and_ask(ctx: ToolContext, name: str) -> str:
+    """Go a step, ask whether to go on, and go another one."""
+    ctx.state[name] = ctx.state.get(name, 0) + 1
+    ctx.publish_state()
+    ctx.state[name] += 100
+    await ctx.interrupt("confirmation", "On?")
+    return "there"
+
+
+FIRST, SECOND = (
+    [{"op": "add", "path": "/ann", "value": {"steps": 1}}],
+    [{"op": "replace", "path": "/ann/steps", "value": 2}],
+)
+NOTES: JsonObject = {"notes": "n" * 100}
+
+
+async def walked(name: str, arguments: str, *more: tuple[str, str]) -> Answer:
+    """What a page is told of calls that publish."""
+    model = ScriptedProvider(calls((name, arguments), *more), says("Done"))
+    async with serving(Agent("a", model=model, tools=[walk, walk_in_a_thread, walk_and_ask])) as served:
+        return await served.run(ask("Walk", state=NOTES, protocolVersion="1.0"))
+
+
+@pytest.mark.parametrize("name", ["walk", "walk_in_a_thread"])
+async def test_a_page_is_told_what_a_call_publishes_before_it_is_done(name: str):
+    answer = await walked(name, '{"name": "ann"}')
+    assert told(answer) == [FIRST, SECOND]
+    assert answer.types.index("STATE_DELTA") < answer.types.index("TOOL_CALL_RESULT")
+
+
+async def test_what_was_published_stays_when_the_call_fails():
+    assert told(await walked("walk", '{"name": "ann", "ending": "fall"}')) == [FIRST]
+
+
+async def test_what_was_published_stays_when_the_call_asks_and_is_there_when_it_is_called_again():
+    model = ScriptedProvider(calls(("walk_and_ask", '{"name": "ann"}')), says("Done"))
+    async with serving(Agent("a", model=model, tools=[walk_and_ask])) as served:
+        asked = await served.run(ask("Walk", state=NOTES, protocolVersion="1.0"))
+        assert told(asked)[0] == [{"op": "add", "path": "/ann", "value": 1}]
+        (open_,) = asked.events[-1]["outcome"]["interrupts"]
+        resume = [{"interruptId": open_["id"], "status": "resolved", "payload": True}]
+        state = {**NOTES, "ann": 1}
+        again = await served.run(ask("Walk", run="r2", state=state, resume=resume, protocolVersion="1.0"))
+        assert [delta[0]["value"] for delta in told(again)] == [2, 102]
+
+
+async def test_of_calls_side_by_side_that_publish_different_things_of_one_part_the_later_fails():
+    answer = await walked("walk", '{"name": "ann"}', ("walk", '{"name": "ann", "pace": 5}'))
+    outputs = [event["content"] for event in answer.events if event["type"] == "TOOL_CALL_RESULT"]
+    assert outputs == ["there", "What this call made of the shared state does not fit into it; the state is as it was."]
+    assert told(answer) == [FIRST, SECOND]
+
+
 # --- what a call will make of it ----------------------------------------------------------------------------------
 
 

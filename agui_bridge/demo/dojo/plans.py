@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
@@ -12,6 +13,9 @@ _PLANNER: Final = (
     "You do whatever you are asked to, however unlikely. Whenever you are asked to do something, call {tool}; it plans "
     "and does it. Afterwards do not repeat the steps: say in one sentence, with an emoji or two, that it is done."
 )
+
+_WORK_S: Final = 0.4
+"""How long a step seems to take, in seconds."""
 
 
 class Step(BaseModel):
@@ -29,7 +33,11 @@ class Proposal(BaseModel):
 
 
 async def _carry_out(ctx: ToolContext, steps: list[Step]) -> str:
-    ctx.state["steps"] = [{"description": step.description, "status": "completed"} for step in steps]
+    ctx.state["steps"] = [step.model_dump() for step in steps]
+    for step in ctx.state["steps"]:
+        ctx.publish_state()
+        await asyncio.sleep(_WORK_S)
+        step["status"] = "completed"
     return "Steps executed."
 
 
