@@ -17,6 +17,7 @@ from tests.conformance.dojo import (
     FIXTURES,
     PLAN,
     RECIPE,
+    STEPS,
     Page,
     asked_of,
     calls_of,
@@ -136,10 +137,10 @@ async def test_the_steps_of_a_task_are_shown_until_all_are_done(open_page: Open,
     async with open_page(path) as page:
         verdict = await page.run("Go to Mars")
         assert results_of(verdict) == ["Steps executed."]
-        assert verdict.state["steps"] == [
-            {"description": "Packing", "status": "completed"},
-            {"description": "Leaving", "status": "completed"},
-        ]
+        assert verdict.state["steps"] == [{**step, "status": "completed"} for step in STEPS]
+        told = [event for event in verdict.events if event["type"] in ("STATE_SNAPSHOT", "STATE_DELTA")]
+        assert len(told) == 1 + len(STEPS)
+        assert verdict.events.index(told[-1]) < verdict.types.index("TOOL_CALL_RESULT")
         assert text_of(verdict) == DONE
 
 

@@ -14,7 +14,7 @@ _PLANNER: Final = (
     "and does it. Afterwards do not repeat the steps: say in one sentence, with an emoji or two, that it is done."
 )
 
-_WORK_S: Final = 0.4
+WORK_S = 0.4
 """How long a step seems to take, in seconds."""
 
 
@@ -36,7 +36,7 @@ async def _carry_out(ctx: ToolContext, steps: list[Step]) -> str:
     ctx.state["steps"] = [step.model_dump() for step in steps]
     for step in ctx.state["steps"]:
         ctx.publish_state()
-        await asyncio.sleep(_WORK_S)
+        await asyncio.sleep(WORK_S)
         step["status"] = "completed"
     return "Steps executed."
 
