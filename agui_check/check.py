@@ -19,6 +19,9 @@ PROBES: Final[tuple[Probe, ...]] = (
     *probes_capabilities.PROBES,
 )
 
+_NO_ENDPOINT: Final = (401, 403, 404, 405, 501)
+"""What a server answers that has no such route, or does not let us in."""
+
 _WORDS = "agui-check says so"
 
 
@@ -73,10 +76,11 @@ async def _discover(i: Inquiry) -> None:
     i.probe = probes_transport.a_plain_question_is_answered.name
     await probes_transport.a_plain_question_is_answered.work(i)
     first = i.first
-    if first is None or first.status in (401, 403, 404, 405):
-        status = 0 if first is None else first.status
-        hint = "give credentials with --header" if status in (401, 403) else "there is no AG-UI endpoint"
-        raise Unreachable(f"POST {i.target.url} is answered with HTTP {status}: {hint}.")
+    if first is None or first.status in _NO_ENDPOINT or first.media_type == "text/html":
+        answer = "nothing" if first is None else first.answer
+        closed = first is not None and first.status in (401, 403)
+        hint = "give credentials with --header" if closed else "there is no AG-UI endpoint"
+        raise Unreachable(f"POST {i.target.url} is answered with {answer}: {hint}.")
     i.probe = "what the server understands"
     if (await i.say(scripted({"text": _WORDS}))).text == _WORDS:
         i.facilities.add(SCRIPT)

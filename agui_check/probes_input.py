@@ -85,8 +85,9 @@ async def no_source_is_fetched(i: Inquiry) -> None:
         for requirement, kind in (("R-044", "file"), ("R-204", "url")):
             hits.clear()
             source = {"type": kind, "value": f"http://127.0.0.1:{port}/x.png", "mimeType": "image/png"}
-            await i.run(i.body(None, messages=[user([_text("Hello"), {"type": "image", "source": source}])]))
-            i.expect(requirement, not hits, f"The server fetches the value of a {kind} source.")
+            exchange = await i.run(i.body(None, messages=[user([_text("Hello"), {"type": "image", "source": source}])]))
+            if hits or exchange.streams:
+                i.expect(requirement, not hits, f"The server fetches the value of a {kind} source.")
 
 
 @probe("R-048")
@@ -179,7 +180,7 @@ async def every_version_is_served_and_told_ours(i: Inquiry) -> None:
         fine = exchange.streams and exchange.outcome not in ("error", "nothing")
         i.expect(requirement, fine, f"An input with {what} is answered with {exchange.answer}.")
         told = [event.get("protocolVersion") for event in exchange.of("RUN_STARTED")]
-        if version in ("1.7", "1.10", "banana"):
+        if told and version in ("1.7", "1.10", "banana"):
             i.expect("R-150", version not in told, f"The version {version!r} of the client is echoed.")
 
 

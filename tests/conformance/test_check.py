@@ -425,6 +425,26 @@ async def test_nothing_to_check_exits_with_two() -> None:
     assert (await invoked(url, "--only", "X")).exit_code == 2
 
 
+@pytest.mark.parametrize("status", [200, 400, 501])
+async def test_a_web_server_that_is_no_agui_server_is_nothing_to_check(status: int) -> None:
+    def page(asked: Event, request: Request) -> Response:
+        return Response("<html>Hello</html>", status, media_type="text/html")
+
+    async with listening(Little(refuse=page).app) as url:
+        told = await invoked(url)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert f"HTTP {status} text/html: there is no AG-UI endpoint" in told.stderr
+
+
+async def test_what_never_came_to_a_run_is_not_passed() -> None:
+    def broken(asked: Event, request: Request) -> Response:
+        return JSONResponse({"code": "broken"}, 500)
+
+    report = await report_on(Little(refuse=broken), only=["R-003", "R-044", "R-150", "R-204"])
+    assert with_status(report, Status.FAILED) == {"R-003"}
+    assert with_status(report, Status.NOT_TESTED) == {"R-044", "R-150", "R-204"}
+
+
 async def test_nobody_who_listens_is_said() -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
         await check("http://127.0.0.1:1/", timeout=1)
