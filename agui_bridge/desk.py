@@ -297,7 +297,13 @@ def _prelude(thread: Thread, run: RunRecord, run_input: RunInput) -> Prelude:
 
 
 def _echo(run_input: RunInput) -> Echo:
-    return Echo(run_input.thread_id, run_input.run_id, run_input.parent_run_id, resumes=resumes(run_input))
+    return Echo(
+        run_input.thread_id,
+        run_input.run_id,
+        run_input.parent_run_id,
+        resumes=resumes(run_input),
+        folds_state=run_input.protocol_version is None,
+    )
 
 
 def _request(

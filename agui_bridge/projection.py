@@ -62,6 +62,9 @@ class Echo:
     resumes: bool = False
     """Whether the page holds interrupts for open that this request answers: until a run is finished, stock clients
     refuse every other message."""
+    folds_state: bool = False
+    """Whether the reader may keep the run and fold its state from `{}`, whatever it has sent itself. CopilotKit's
+    runner does, and never ends a run whose first delta does not fit there: it is told the whole state first."""
 
 
 @dataclass(slots=True)
@@ -95,6 +98,7 @@ class Projector:
         self._children: dict[str, Child] = {}
         self._open_children: dict[str, None] = {}
         self._state_changes: list[e.StateSnapshot | e.StateDelta] = []
+        self._owes_state = echo.folds_state
         self._predictions = Predictions()
         self._shows_settled = False
         """Whether the page still shows the progress of a call that is not at work any more."""
@@ -357,10 +361,17 @@ class Projector:
     def _state_snapshot(self, event: e.StateSnapshot) -> list[AguiEvent]:
         self._state_changes.append(event)
         self._predictions.replaced()
-        return [] if event.origin == "client" else [agui.state_snapshot(event.snapshot)]
+        if event.origin == "client":
+            return []
+        self._owes_state = False
+        return [agui.state_snapshot(event.snapshot)]
 
     def _state_delta(self, event: e.StateDelta) -> list[AguiEvent]:
+        owed, self._owes_state = self._owes_state and self._state() != {}, False
         self._state_changes.append(event)
+        if owed:
+            self._predictions.replaced()
+            return [agui.state_snapshot(self._state())]
         self._predictions.come_true(event.delta)
         return [agui.state_delta(event.delta)]
 

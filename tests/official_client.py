@@ -251,6 +251,11 @@ class OfficialClient:
         said = await self._said({"op": "decode", "bodyBase64": base64.b64encode(body).decode()})
         return said["decoded"]
 
+    async def compact(self, events: Sequence[JsonObject], *, client: str = NEWEST) -> list[dict[str, Any]]:
+        """What CopilotKit's runner keeps of a run, by this version of the client. Raises JudgeFailed if it cannot."""
+        said = await self._said({"op": "compact", "events": events, "client": client})
+        return said["compacted"]
+
     async def _said(self, command: JsonObject) -> dict[str, Any]:
         if self._judge is None:
             raise JudgeFailed("the judge was not started")

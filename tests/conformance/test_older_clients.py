@@ -385,6 +385,37 @@ async def test_child_runs_are_told_as_such_where_the_pages_are_said_to_know_them
         assert sum("subagentRunId" in message for message in verdict.messages) > 2
 
 
+# --- what a runtime between page and server keeps -----------------------------------------------------------------
+
+
+@tool
+async def rename(ctx: ToolContext, to: str) -> str:
+    """Change a part of a part of the state, twice."""
+    ctx.state["board"]["name"] = to
+    ctx.publish_state()
+    ctx.state["board"]["size"] = 2
+    return "renamed"
+
+
+@pytest.mark.parametrize("client", OLDER)
+async def test_a_runtime_that_folds_a_run_from_nothing_has_the_whole_state(
+    client: str, official_client: OfficialClient
+) -> None:
+    state = {"board": {"name": "old"}, "notes": "n" * 200}
+    model = ScriptedProvider(calls(("rename", '{"to": "new"}')), says("Done"))
+    after = {**state, "board": {"name": "new", "size": 2}}
+    async with serving(Agent("assistant", model=model, tools=[rename])) as served:
+        answer = await served.run(ask("Rename it", state=state))
+        (verdict, kept) = await asyncio.gather(
+            official_client.replay(answer.body, ask("Rename it", state=state), client=client),
+            official_client.compact(answer.events, client=client),
+        )
+        verdict.assert_clean()
+        assert verdict.state == after
+        assert [event["snapshot"] for event in kept if event["type"] == "STATE_SNAPSHOT"] == [after]
+        assert [kind for kind in answer.types if kind.startswith("STATE")] == ["STATE_SNAPSHOT", "STATE_DELTA"]
+
+
 # --- snapshots ----------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,8 @@
 //       new one takes that name.
 //   {"id", "op": "decode", "bodyBase64"}
 //       takes a protobuf body apart with @ag-ui/proto; answer: {"id", "decoded": [event, …]}.
+//   {"id", "op": "compact", "events", "client"?}
+//       makes of a run's events those that CopilotKit's runner keeps of it; answer: {"id", "compacted": [event, …]}.
 // `client` in "replay" (in its input) and "run" names an older client: "0.0.57", "0.0.59".
 // Answer: {"id", "ok", "error", "status", "payload", "events", "warnings", "messages", "state", "pendingInterrupts",
 //          "result"}; `ok` tells that runAgent's promise resolved, which it also does for a RUN_ERROR.
@@ -21,12 +23,13 @@ import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import { format } from "node:util";
 
-import { HttpAgent } from "@ag-ui/client";
+import { compactEvents, HttpAgent } from "@ag-ui/client";
 import { decode } from "@ag-ui/proto";
-import { HttpAgent as HttpAgent57 } from "ag-ui-client-0.0.57";
-import { HttpAgent as HttpAgent59 } from "ag-ui-client-0.0.59";
+import { compactEvents as compactEvents57, HttpAgent as HttpAgent57 } from "ag-ui-client-0.0.57";
+import { compactEvents as compactEvents59, HttpAgent as HttpAgent59 } from "ag-ui-client-0.0.59";
 
 const clients = { "1.0.0": HttpAgent, "0.0.57": HttpAgent57, "0.0.59": HttpAgent59 };
+const compactions = { "1.0.0": compactEvents, "0.0.57": compactEvents57, "0.0.59": compactEvents59 };
 
 const lines = new AsyncLocalStorage();
 
@@ -142,6 +145,7 @@ async function answer(line, origin) {
     if (command.op === "replay") said = await replay(command, origin);
     else if (command.op === "run") said = await judge(command, command.url);
     else if (command.op === "decode") said = { decoded: decodeAll(Buffer.from(command.bodyBase64, "base64")) };
+    else if (command.op === "compact") said = { compacted: compactions[command.client ?? "1.0.0"](command.events) };
     else said = { fault: `unknown op ${JSON.stringify(command.op)}` };
   } catch (error) {
     said = { fault: format(error) };
