@@ -170,7 +170,7 @@ SHOWN: Final[dict[str, str]] = {
     "executor.remembered": "Nothing.",
     "tool.call.recorded": "Nothing.",
     "state.snapshot": "The state, when an agent wrote it. Nothing for the client's own.",
-    "state.delta": "The same operations.",
+    "state.delta": "The same operations; to a client before 1.0 the first change of a run is told as the whole state.",
     "activity.snapshot": "The activity, under an id that begins with `activity-`. Snapshots of messages have it, too.",
     "activity.delta": "The same operations.",
     "artifact.created": "An activity of the type `agui-bridge.artifact`, whose `url` is signed anew each time it is "

@@ -55,7 +55,7 @@ def test_the_words_of_an_event_name_only_what_the_projection_makes_of_it(event: 
 def test_what_can_become_of_an_event_is_read_from_the_projection() -> None:
     become = {name: generate_events.projected(cls) for name, cls in EVENT_TYPES.items()}
     assert become["tool.call.committed"] == ["TOOL_CALL_END"]
-    assert become["state.delta"] == ["STATE_DELTA"]
+    assert become["state.delta"] == ["STATE_DELTA", "STATE_SNAPSHOT"]
     assert become["tool.execution.started"] == []
     assert become["run.failed"] == [
         generate_events.CLOSING,
