@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agui_bridge.demo.dojo import agents, plans
+from agui_bridge.demo.dojo import agents, documents, plans
 from runtime.mock_provider import environ_of
 from tests.official_client import OfficialClient, Verdict
 from tests.serving import serving
@@ -137,6 +137,7 @@ async def page_on(
         for name, value in environ_of(origin).items():
             patch.setenv(name, value)
         patch.setattr(plans, "WORK_S", 0)
+        patch.setattr(documents, "DRAWING_S", 0)
         async with serving({path: agents[path]}, model=f"{kind}:m-1") as served:
             context = [{"description": "Name of the user", "value": "Bob"}]
             name = f"dojo {path} {kind}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from agui_bridge import Agent, BeforeRound, ChangeRequest, Respond, ToolContext, before_round, tool
 from agui_bridge.demo.dojo.shown_state import shown
 from runtime.items import FunctionCallOutput
+
+DRAWING_S = 0.25
+"""How long the page is left to draw a document, in seconds: its editor does so only while the run is at work."""
 
 
 @tool(predict_state={"document": "document"})
@@ -19,10 +24,11 @@ async def write_document_local(ctx: ToolContext, document: str) -> str:
 
 
 @before_round
-def have_it_confirmed(asked: BeforeRound) -> Respond | ChangeRequest:
+async def have_it_confirmed(asked: BeforeRound) -> Respond | ChangeRequest:
     """What was written is put before the user by the page, without asking the model whether to."""
     last = asked.items[-1] if asked.items else None
     if isinstance(last, FunctionCallOutput) and last.tool_name == "write_document_local" and not last.is_error:
+        await asyncio.sleep(DRAWING_S)
         return Respond(calls=[("confirm_changes", {})])
     return shown(asked, "document")
 
