@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         on_interrupt,
         on_run_end,
     )
+    from runtime.items import FunctionCall, FunctionCallOutput, Message
     from runtime.models import Model
     from runtime.timeouts import Timeouts
     from runtime.tools.context import ToolContext
@@ -83,8 +84,11 @@ _PLACES = {
     "Deny": "runtime.hooks",
     "Done": "runtime.executors.words",
     "Failed": "runtime.executors.words",
+    "FunctionCall": "runtime.items",
+    "FunctionCallOutput": "runtime.items",
     "Interrupt": "runtime.executors.words",
     "InterruptOpen": "runtime.hooks",
+    "Message": "runtime.items",
     "MessageDone": "runtime.executors.words",
     "Model": "runtime.models",
     "Price": "runtime.budget",
@@ -139,9 +143,12 @@ __all__ = [
     "Deny",
     "Done",
     "Failed",
+    "FunctionCall",
+    "FunctionCallOutput",
     "Interrupt",
     "InterruptOpen",
     "LangGraphExecutor",
+    "Message",
     "MessageDone",
     "Model",
     "Price",

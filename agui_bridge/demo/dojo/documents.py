@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
-from agui_bridge import Agent, BeforeRound, ChangeRequest, Respond, ToolContext, before_round, tool
+from agui_bridge import (
+    Agent,
+    BeforeRound,
+    ChangeRequest,
+    FunctionCallOutput,
+    Respond,
+    ToolContext,
+    before_round,
+    tool,
+)
 from agui_bridge.demo.dojo.shown_state import shown
-from runtime.items import FunctionCallOutput
 
 DRAWING_S = 0.25
 """How long the page is left to draw a document, in seconds: its editor does so only while the run is at work."""
