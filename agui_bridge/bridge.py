@@ -30,11 +30,11 @@ from agui_bridge.settings import Settings
 from agui_bridge.web.app import build_app
 from agui_bridge.web.guard import answered, read_json
 from agui_bridge.web.stream import EventStream, stream_headers
-from agui_bridge.wire.codec import SSE, Codec, codec_for
+from agui_bridge.wire.codec import SSE, codec_for
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS, Principal
 from runtime.blobs.open import blobs_for
-from runtime.canonical import JsonObject, canonical
+from runtime.canonical import Json, JsonObject, canonical
 from runtime.errors import ConfigurationError
 from runtime.executors.no_model import NoModel
 from runtime.housekeeping import Housekeeper, RetentionPolicy
@@ -199,8 +199,22 @@ class Bridge:
             raise NotStarted
         principal = await self.principal(request)
         document = await read_json(request, int(self.settings.max_body_mib * 2**20))
+        return await self.answer(request, document, principal, agent, connect=connect)
+
+    async def answer(
+        self,
+        request: Request,
+        document: Json,
+        principal: Principal,
+        agent: str | None = None,
+        *,
+        connect: bool = False,
+        stops_quietly: bool = False,
+    ) -> Response:
+        """See `Host.answer`."""
         codec, link_of = codec_for(request.headers.getlist("accept")), self.link_of(request)
-        accepted = await self._accept(parse(document), agent, principal, codec, link_of, connect=connect)
+        desk = self._desk.telling(codec, link_of, stops_quietly=stops_quietly)
+        accepted = await self._accept(desk, parse(document), agent, principal, connect=connect)
         if isinstance(accepted, Told):
             return Response(accepted.frames, headers=stream_headers(codec))
         run_id = accepted.run.run_id
@@ -224,7 +238,8 @@ class Bridge:
         """
         if not self._users:
             raise NotStarted
-        accepted = await self._accept(_parsed(run_input), agent, principal, SSE, self.link_of(None), connect=connect)
+        desk = self._desk.telling(SSE, self.link_of(None))
+        accepted = await self._accept(desk, _parsed(run_input), agent, principal, connect=connect)
         if isinstance(accepted, Told):
             yield accepted.frames
             return
@@ -254,18 +269,10 @@ class Bridge:
         return ANONYMOUS if self._authenticate is None else await self._authenticate(request)
 
     async def _accept(
-        self,
-        run_input: RunInput,
-        agent: str | None,
-        principal: Principal,
-        codec: Codec,
-        link_of: Links,
-        *,
-        connect: bool,
+        self, desk: Desk, run_input: RunInput, agent: str | None, principal: Principal, *, connect: bool
     ) -> Accepted | Told:
         for warning in run_input.warnings:
             log.warning("thread %s: %s", run_input.thread_id, warning)
-        desk = self._desk.telling(codec, link_of)
         take = desk.connect if connect else desk.accept
         return await take(run_input, next(iter(self.agents)) if agent is None else agent, principal)
 

@@ -73,19 +73,25 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How pages are told: in which form, of artifacts with which links, and whether clients that say no version are
-    told of child runs as such."""
+    """How pages are told: in which form, of artifacts with which links; and of those that say no version, whether they
+    are told of child runs as such, and of a stopped run without a word of why."""
 
     codec: Codec = SSE
     link_of: Links | None = None
     legacy_subagents: bool = False
+    stops_quietly: bool = False
 
     def rendering(self, run_input: RunInput) -> Rendering:
         """How the page is told that sent this request."""
         if run_input.protocol_version is not None:
             return Rendering(self.codec, current, self.link_of)
         warn = partial(log.warning, "thread %s: %s", run_input.thread_id)
-        shape = Before10(warn, subagents=self.legacy_subagents, resumes=resumes(run_input))
+        shape = Before10(
+            warn,
+            subagents=self.legacy_subagents,
+            resumes=resumes(run_input),
+            stops_quietly=self.stops_quietly,
+        )
         return Rendering(self.codec, shape, self.link_of)
 
 
@@ -115,9 +121,9 @@ class Desk:
         self._cancel_when_unread = cancel_when_unread
         self._manners = manners
 
-    def telling(self, codec: Codec, link_of: Links) -> Desk:
+    def telling(self, codec: Codec, link_of: Links, *, stops_quietly: bool = False) -> Desk:
         """This desk for one page, which is told in this form, and of artifacts with these links."""
-        manners = replace(self._manners, codec=codec, link_of=link_of)
+        manners = replace(self._manners, codec=codec, link_of=link_of, stops_quietly=stops_quietly)
         cancel, busy = self._cancel_when_unread, self._when_busy
         return Desk(self._supervisor, self._policy, cancel_when_unread=cancel, manners=manners, when_busy=busy)
 

@@ -13,6 +13,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from runtime.resolve import model_names
 from runtime.timeouts import CONNECT_TIMEOUT_S, FIRST_TOKEN_TIMEOUT_S, SILENCE_TIMEOUT_S, Timeouts
 
+COPILOTKIT_PREFIX = "/copilotkit"
+
 _MODELS = ", ".join(f"`{name}`" for name in model_names())
 
 
@@ -145,6 +147,11 @@ class Settings(BaseSettings):
         default_factory=list[str],
         description='The web origins that may call this server, as JSON: `["https://app.example"]`. On a loopback '
         "address every loopback origin may, and a Host must be a loopback name or one of these origins' own.",
+    )
+    copilotkit_prefix: str = Field(
+        COPILOTKIT_PREFIX,
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="Where CopilotKit's runtime protocol is spoken, for a page's `runtimeUrl`; empty: nowhere.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
 

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from agui_bridge.web.agents_api import AgentsApi
 from agui_bridge.web.artifacts_api import ArtifactsApi
+from agui_bridge.web.copilotkit import copilotkit_routes
 from agui_bridge.web.cors import Cors
 from agui_bridge.web.guard import OriginGuard, answered, json_response, on_bug, on_http_exception
 from agui_bridge.web.host import Host
@@ -46,7 +47,7 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
     async def ready(request: Request) -> Response:
         return await _ready(bridge)
 
-    description = openapi(agent_path)
+    description = openapi(agent_path, bridge.settings.copilotkit_prefix)
     agents = AgentsApi(bridge, plain(agent_path))
 
     async def describe(request: Request) -> Response:
@@ -62,6 +63,7 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
             Route("/agents", Methods({"GET": agents.list})),
             Route("/capabilities", Methods({"GET": agents.of_first})),
             *_api_routes(bridge),
+            *copilotkit_routes(bridge, bridge.settings.copilotkit_prefix),
             Route("/openapi.json", describe, methods=["GET"]),
             Route("/health", health, methods=["GET"]),
             Route("/ready", _endpoint(ready), methods=["GET"]),

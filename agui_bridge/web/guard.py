@@ -66,6 +66,12 @@ async def read_json(request: Request, max_bytes: int) -> Json:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise UnsupportedMediaType
+    return parse_json(await read_body(request, max_bytes))
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The request's body, of whatever type. Raises UnsupportedMediaType (of one that is compressed), BodyTooLarge
+    (chunked bodies too), NotJson (of one that is not complete)."""
     if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise UnsupportedMediaType("The body must not be compressed: send it without content-encoding.")
     too_large = BodyTooLarge(f"The body is larger than {max_bytes / 2**20:g} MiB.")
@@ -82,7 +88,7 @@ async def read_json(request: Request, max_bytes: int) -> Json:
             pieces.append(piece)
     except ClientDisconnect as gone:
         raise NotJson("The client went away before its body was complete.") from gone
-    return parse_json(b"".join(pieces))
+    return b"".join(pieces)
 
 
 def parse_json(body: bytes) -> Json:

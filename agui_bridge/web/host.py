@@ -11,6 +11,7 @@ from starlette.responses import Response
 from agui_bridge.links import Links, Signer
 from agui_bridge.settings import Settings
 from runtime.authority import Principal
+from runtime.canonical import Json
 from runtime.supervisor import Supervisor
 
 
@@ -42,6 +43,23 @@ class Host(Protocol):
 
     async def principal(self, request: Request) -> Principal:
         """Who is asking."""
+        ...
+
+    async def answer(
+        self,
+        request: Request,
+        document: Json,
+        principal: Principal,
+        agent: str | None = None,
+        *,
+        connect: bool = False,
+        stops_quietly: bool = False,
+    ) -> Response:
+        """Answer a RunAgentInput that was read already; with `connect` for a page that only comes back.
+
+        With `stops_quietly` clients that say no version are told of a stopped run that it is finished. Raises an
+        AguiBridgeError for what is refused.
+        """
         ...
 
     async def handle(self, request: Request, agent: str | None = None, *, connect: bool = False) -> Response:

@@ -329,6 +329,34 @@ SCHEMAS: Final[JsonObject] = {
     "NewContent": {
         "anyOf": [TEXT | {"minLength": 1}, _list(_one_of(shapes.PARTS, "type", closed=True)) | {"minItems": 1}]
     },
+    "CopilotKitInfo": _object(
+        {
+            "version": TEXT,
+            "mode": {"type": "string", "enum": ["sse"]},
+            "agents": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "name": TEXT,
+                        "description": TEXT,
+                        "className": TEXT,
+                        "capabilities": ref("AgentCapabilities"),
+                    }
+                ),
+            },
+            "audioFileTranscriptionEnabled": YES_NO,
+            "threadEndpoints": _object(_flags("list", "inspect", "mutations", "realtimeMetadata")),
+            "suggestions": YES_NO,
+            "a2uiEnabled": YES_NO,
+            "openGenerativeUIEnabled": YES_NO,
+            "telemetryDisabled": YES_NO,
+        }
+    ),
+    "CopilotKitEnvelope": _object(
+        {"method": TEXT, "params": ANY_OBJECT, "body": ANYTHING}, "params", "body", closed=False
+    ),
+    "CopilotKitStop": _object({"runId": ID}, "runId", closed=False),
+    "CopilotKitStopped": _object({"stopped": YES_NO, "message": TEXT}, "message"),
     "RunAgentInput": _of_shape(shapes.RUN_INPUT),
     "Message": _one_of(shapes.MESSAGES, "role"),
     "Content": {"anyOf": [TEXT, _list(_one_of(shapes.PARTS, "type"))]},

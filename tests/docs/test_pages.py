@@ -26,7 +26,19 @@ from tests.routes import routes
 HOSTS = {"127.0.0.1", "app.example", "docs.ag-ui.com", "files.example", "semver.org"}
 """The hosts that a page may name."""
 
-PATHS = {"agents", "capabilities", "connect", "api", "health", "ready", "openapi", "tokens", "fail", "script"}
+PATHS = {
+    "agents",
+    "capabilities",
+    "connect",
+    "copilotkit",
+    "api",
+    "health",
+    "ready",
+    "openapi",
+    "tokens",
+    "fail",
+    "script",
+}
 """The first members of the absolute paths that a page may name: our routes, and the scripted model's commands."""
 
 

@@ -28,11 +28,13 @@ class Before10:
 
     With `subagents` child runs are told as such, which 0.0.57 refuses; else their text and calls stand among the
     run's own. `resumes`: the request answers interrupts, which the page holds for open until a run is finished.
+    `stops_quietly`: a stopped run is finished for the page, with no word of why, as CopilotKit's own runtime tells it.
     """
 
     warn: Callable[[str], None]
     subagents: bool = False
     resumes: bool = False
+    stops_quietly: bool = False
 
     def __call__(self, events: Sequence[AguiEvent]) -> Sequence[AguiEvent]:
         """The events as these clients read them."""
@@ -59,6 +61,8 @@ class Before10:
         return ({**event, "outcome": told},)
 
     def _cancelled(self, event: AguiEvent) -> Sequence[AguiEvent]:
+        if self.stops_quietly:
+            return (_without(event, "outcome"),)
         error = agui.run_error("The run was stopped.", RUN_CANCELLED, event.get("usage"))
         if not self.resumes:
             return (error,)
