@@ -99,7 +99,7 @@ async def test_a_picture_is_looked_at(open_page: Open) -> None:
         assert "I see the image" in text_of(await page.run(said))
 
 
-@pytest.mark.parametrize("path", ["backend_tool_rendering", "agent/backend_tool_rendering"])
+@pytest.mark.parametrize("path", ["backend_tool_rendering", "agent/backend_tool_rendering", "agentic_chat"])
 async def test_the_weather_is_looked_up_for_each_place_that_is_asked_for(open_page: Open, path: str) -> None:
     async with open_page(path) as page:
         for city in ("Oslo", "Rome"):

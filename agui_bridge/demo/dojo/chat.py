@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agui_bridge import Agent, BeforeRound, ChangeRequest, before_round
+from agui_bridge.demo.dojo.weather import get_weather
 from runtime.canonical import JsonObject
 
 _ASSISTANT: Final = "You are a helpful assistant. Be brief and friendly."
@@ -26,7 +27,8 @@ def think_aloud(asked: BeforeRound) -> ChangeRequest | None:
 agentic_chat = Agent(
     "agentic_chat",
     instructions=f"{_ASSISTANT} Use the application's tools when they are asked for.",
-    description="Talks, and changes the page when it is asked to.",
+    description="Talks, knows the weather, and changes the page when it is asked to.",
+    tools=[get_weather],
 )
 
 agentic_chat_reasoning = Agent(
