@@ -20,6 +20,7 @@ from runtime.request import RunRequest
 from runtime.run import QUEUED, RunRecord
 from runtime.stored_request import stored_request
 from runtime.thread import Thread
+from runtime.titles import first_words
 
 
 def opening_of(
@@ -69,6 +70,7 @@ def opening_of(
         idempotency=request.idempotency,
         when_busy=request.when_busy,
         queue_limit=request.queue_limit,
+        default_title=None if session is None or session.default_title is not None else first_words(request.facts),
         delivers=delivers(agent_snapshot),
     )
 
@@ -155,7 +157,16 @@ def _new_session(request: RunRequest, thread_id: str, now: int) -> Session | Non
     if request.session_id is None:  # a child's thread has none
         return None
     principal = request.principal
-    return Session(principal.tenant_id, principal.id, request.session_id, thread_id, request.agent_id, None, now)
+    return Session(
+        principal.tenant_id,
+        principal.id,
+        request.session_id,
+        thread_id,
+        request.agent_id,
+        None,
+        now,
+        default_title=first_words(request.facts),
+    )
 
 
 def _first_facts(request: RunRequest, client_run_id: str, thread: Thread, now: int) -> list[e.Event]:

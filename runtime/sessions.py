@@ -7,10 +7,12 @@ are purged.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runtime.authority import Principal, authorize
 from runtime.errors import NotFound
 from runtime.journal import Session
-from runtime.journal.catalogue import Catalogue, Owner, Place, SessionChange
+from runtime.journal.catalogue import Catalogue, Owner, Place, SessionChange, SessionFilter, UsedSession
 from runtime.journal.store import Store
 from runtime.run import RunRecord
 from runtime.system import Clock, Mint
@@ -55,9 +57,16 @@ class Sessions:
         """At most `limit` of the principal's sessions behind a place, the newest first."""
         return await self._catalogue.list_sessions(owner_of(principal), before, limit)
 
+    async def used(
+        self, principal: Principal, wanted: SessionFilter, before: Place | None, limit: int
+    ) -> list[UsedSession]:
+        """At most `limit` of the principal's sessions behind a place, the last used first."""
+        return await self._catalogue.list_used_sessions(owner_of(principal), wanted, before, limit)
+
     async def change(self, principal: Principal, session_id: str, change: SessionChange) -> Session:
-        """Rename a session, or give it another agent. Raises NotFound."""
+        """Rename a session, give it another agent, put it away or take it back. Raises NotFound."""
         await self.find(principal, session_id, "update")
+        change = replace(change, at=self._clock.now())
         changed = await self._catalogue.change_session(owner_of(principal), session_id, change)
         if changed is None:
             raise NotFound

@@ -41,6 +41,17 @@ class Session:
     created_at: int
     hidden_at: int | None = None
     """When it was deleted, as far as anybody outside can see."""
+    default_title: str | None = None
+    """What it is called without a title: the first words that were said in it."""
+    archived_at: int | None = None
+    """When its owner has put it away: it is left out of lists, and nothing else."""
+    changed_at: int | None = None
+    """When its owner has changed it last."""
+
+    @property
+    def name(self) -> str | None:
+        """What it is called; None before anything was said in it."""
+        return self.default_title if self.title is None else self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,8 @@ class Opening:
     """What becomes of it while another run is at work on the thread, or waits for it (see `inbox`)."""
     queue_limit: int | None = None
     """How many runs may wait for the thread at most."""
+    default_title: str | None = None
+    """What a session that was there before, and in which nothing was said, is called from now on."""
     delivers: bool = False
     """Whether somebody outside is to be told when the run is over (see `deliveries`)."""
 

@@ -32,11 +32,36 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class SessionChange:
-    """What becomes different: another default agent if one is given, and the title if `retitle` is set."""
+    """What becomes different: another default agent if one is given, the title if `retitle` is set (with `if_untitled`
+    only where there is none), and whether it is put away. `at` is when its owner did that, in ms since the epoch."""
 
     agent_id: str | None = None
     title: str | None = None
     retitle: bool = False
+    archived: bool | None = None
+    at: int | None = None
+    if_untitled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions are wanted: those whose default agent this is, and also those that were put away."""
+
+    agent_id: str | None = None
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UsedSession:
+    """A session, and when the last run on its thread was asked for (ms since the epoch)."""
+
+    session: Session
+    last_run_at: int | None
+
+    @property
+    def place(self) -> Place:
+        """Where it stands among the sessions by their last use."""
+        return Place(self.last_run_at or self.session.created_at, self.session.session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +90,13 @@ class Catalogue(Protocol):
 
     async def list_sessions(self, owner: Owner, before: Place | None, limit: int) -> list[Session]:
         """At most `limit` of the owner's sessions behind a place, hidden ones left out."""
+        ...
+
+    async def list_used_sessions(
+        self, owner: Owner, wanted: SessionFilter, before: Place | None, limit: int
+    ) -> list[UsedSession]:
+        """At most `limit` of the owner's sessions behind a place, hidden ones left out: the last used first, one
+        without a run by its time of creation. One that is used meanwhile moves to the front."""
         ...
 
     async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:

@@ -83,6 +83,7 @@ class MemoryJournal(
         self._owners.setdefault(run.thread_id, (run.tenant_id, run.owner_id))
         if opening.session is not None:
             self._sessions.setdefault(_key(opening.session), opening.session)
+        self._give_default_title(run, opening.default_title)
         self._threads.setdefault(run.thread_id, []).append(run.run_id)
         if (key := opening.idempotency) is not None:
             told = (run.run_id, key.request_digest, key.message_id)

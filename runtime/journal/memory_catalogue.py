@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from runtime.journal import KeyedRun, Session
-from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange, SessionFilter, UsedSession
 from runtime.journal.drafts import Unstorable
 from runtime.run import RunRecord
 
@@ -46,8 +46,7 @@ class MemoryCatalogue(ABC):
         self._require_open()
         if (session := self._shown(owner, session_id)) is None:
             return None
-        title = change.title if change.retitle else session.title
-        return self._store(replace(session, title=title, agent_id=change.agent_id or session.agent_id))
+        return self._store(_changed(session, change))
 
     async def hide_session(self, owner: Owner, session_id: str, at: int) -> list[RunRecord] | None:
         """See the port."""
@@ -68,6 +67,25 @@ class MemoryCatalogue(ABC):
             if (tenant_id, owner_id) == (owner.tenant_id, owner.owner_id) and session.hidden_at is None
         }
         return [shown[place] for place in page_of(shown, before, limit)]
+
+    async def list_used_sessions(
+        self, owner: Owner, wanted: SessionFilter, before: Place | None, limit: int
+    ) -> list[UsedSession]:
+        """See the port."""
+        self._require_open()
+        used = [
+            UsedSession(session, self._last_run_at(session.thread_id))
+            for (tenant_id, owner_id, _), session in self._sessions.items()
+            if (tenant_id, owner_id) == (owner.tenant_id, owner.owner_id)
+            and session.hidden_at is None
+            and wanted.agent_id in (None, session.agent_id)
+            and (wanted.archived or session.archived_at is None)
+        ]
+        shown = {each.place: each for each in used}
+        return [shown[place] for place in page_of(shown, before, limit)]
+
+    def _last_run_at(self, thread_id: str) -> int | None:
+        return max((self._runs[run_id].created_at for run_id in self._threads.get(thread_id, [])), default=None)
 
     async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
         """See the port."""
@@ -121,9 +139,28 @@ class MemoryCatalogue(ABC):
         session = self._sessions.get((owner.tenant_id, owner.owner_id, session_id))
         return None if session is None or session.hidden_at is not None else session
 
+    def _give_default_title(self, run: RunRecord, title: str | None) -> None:
+        session = self._sessions.get((run.tenant_id, run.owner_id, run.session_id or ""))
+        if title is not None and session is not None and session.default_title is None:
+            self._store(replace(session, default_title=title))
+
     def _store(self, session: Session) -> Session:
         self._sessions[session.tenant_id, session.owner_id, session.session_id] = session
         return session
+
+
+def _changed(session: Session, change: SessionChange) -> Session:
+    retitles = change.retitle and not (change.if_untitled and session.title is not None)
+    archived_at = session.archived_at
+    if change.archived is not None:
+        archived_at = (archived_at or change.at) if change.archived else None
+    return replace(
+        session,
+        title=change.title if retitles else session.title,
+        agent_id=change.agent_id or session.agent_id,
+        archived_at=archived_at,
+        changed_at=session.changed_at if change.at is None else change.at,
+    )
 
 
 def page_of(places: Iterable[Place], before: Place | None, limit: int) -> list[Place]:

@@ -86,6 +86,8 @@ class Beginning:
             raise
         await self._claim(connection, run, [draft.event for draft in drafts], standing)
         await put_contents(connection, opening.contents)
+        if opening.default_title is not None:
+            await connection.fetch(_SQL["give_default_title"], run.thread_id, opening.default_title)
         if opening.delivers:
             await connection.fetch(_SQL["add_delivery"], run.run_id)
         run = replace(run, lease_expires_at=lease_expires_at)
@@ -94,9 +96,9 @@ class Beginning:
     async def _hold(self, connection: Connection) -> None:
         run, new = self._opening.run, self._opening.session
         thread = (run.thread_id, run.tenant_id, run.owner_id, run.created_at)
-        session = (None,) * 5
+        session = (None,) * 6
         if new is not None:
-            session = (new.session_id, new.thread_id, new.agent_id, new.title, new.created_at)
+            session = (new.session_id, new.thread_id, new.agent_id, new.title, new.created_at, new.default_title)
         await connection.fetch(_SQL["hold_names"], *thread, *session)
         await connection.fetch(_SQL["hold_thread"], run.thread_id)
 

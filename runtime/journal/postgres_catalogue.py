@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from runtime.journal import KeyedRun, Session
-from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange, SessionFilter, UsedSession
 from runtime.journal.postgres_connection import Pool, transaction
 from runtime.journal.postgres_rows import run_of, session_of
 from runtime.journal.queries import load
@@ -26,12 +26,13 @@ class PostgresCatalogue(ABC):
     async def add_session(self, session: Session) -> None:
         """See the port."""
         new = session
-        values = (new.tenant_id, new.owner_id, new.session_id, new.thread_id, new.agent_id, new.title, new.created_at)
-        await self._pool.fetch_once(_SQL["add_session"], *values)
+        key, told = (new.tenant_id, new.owner_id, new.session_id), (new.title, new.created_at, new.default_title)
+        await self._pool.fetch_once(_SQL["add_session"], *key, new.thread_id, new.agent_id, *told)
 
     async def change_session(self, owner: Owner, session_id: str, change: SessionChange) -> Session | None:
         """See the port."""
-        values = (owner.tenant_id, owner.owner_id, session_id, change.agent_id, change.title, change.retitle)
+        key, title = (owner.tenant_id, owner.owner_id, session_id), (change.title, change.retitle)
+        values = (*key, change.agent_id, *title, change.archived, change.at, change.if_untitled)
         rows = await self._pool.fetch(_SQL["change_session"], *values)
         return session_of(rows[0]) if rows else None
 
@@ -50,6 +51,14 @@ class PostgresCatalogue(ABC):
         """See the port."""
         values = (owner.tenant_id, owner.owner_id, *(before or _FIRST), limit)
         return [session_of(row) for row in await self._pool.fetch(_SQL["list_sessions"], *values)]
+
+    async def list_used_sessions(
+        self, owner: Owner, wanted: SessionFilter, before: Place | None, limit: int
+    ) -> list[UsedSession]:
+        """See the port."""
+        values = (owner.tenant_id, owner.owner_id, *(before or _FIRST), limit, wanted.agent_id, wanted.archived)
+        rows = await self._pool.fetch(_SQL["list_used_sessions"], *values)
+        return [UsedSession(session_of(row), row["last_run_at"]) for row in rows]
 
     async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
         """See the port."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import orjson
 
 from runtime.journal import KeyedRun, Session
-from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange, SessionFilter, UsedSession
 from runtime.journal.queries import load
 from runtime.journal.sqlite_rows import run_of, session_of
 from runtime.run import RunRecord
@@ -55,6 +55,14 @@ class SqliteCatalogue(ABC):
         """See the port."""
         rows = await self._ask(partial(_rows, "list_sessions", _page(owner, before, limit)))
         return [session_of(row) for row in rows]
+
+    async def list_used_sessions(
+        self, owner: Owner, wanted: SessionFilter, before: Place | None, limit: int
+    ) -> list[UsedSession]:
+        """See the port."""
+        values = {**_page(owner, before, limit), **asdict(wanted)}
+        rows = await self._ask(partial(_rows, "list_used_sessions", values))
+        return [UsedSession(session_of(row), row["last_run_at"]) for row in rows]
 
     async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
         """See the port."""
@@ -100,7 +108,8 @@ def is_hidden(thread_id: str, connection: sqlite3.Connection) -> bool:
 def _add_session(new: Session, connection: sqlite3.Connection) -> None:
     connection.execute(_SQL["add_thread"], (new.thread_id, new.tenant_id, new.owner_id, new.created_at))
     key = (new.tenant_id, new.owner_id, new.session_id)
-    connection.execute(_SQL["add_session"], (*key, new.thread_id, new.agent_id, new.title, new.created_at))
+    told = (new.thread_id, new.agent_id, new.title, new.created_at, new.default_title)
+    connection.execute(_SQL["add_session"], (*key, *told))
 
 
 def _hide_session(owner: Owner, session_id: str, at: int, connection: sqlite3.Connection) -> list[RunRecord] | None:

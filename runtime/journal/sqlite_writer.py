@@ -124,7 +124,10 @@ class SqliteWriter:
             self._execute("add_thread", run.thread_id, run.tenant_id, run.owner_id, run.created_at)
         if (new := opening.session) is not None and standing.session is None:
             key = (new.tenant_id, new.owner_id, new.session_id)
-            self._execute("add_session", *key, new.thread_id, new.agent_id, new.title, new.created_at)
+            told = (new.thread_id, new.agent_id, new.title, new.created_at, new.default_title)
+            self._execute("add_session", *key, *told)
+        if opening.default_title is not None:
+            self._execute("give_default_title", opening.default_title, run.thread_id)
         run_no = self._connection.execute(_SQL["add_run"], row).lastrowid
         if run_no is None:
             raise sqlite3.InternalError("The new run has no number.")

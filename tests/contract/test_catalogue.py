@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from runtime.errors import NotFound, StoreError
 from runtime.events import Event, RunCompleted, RunStarted
 from runtime.journal import Begun, Idempotency, KeyReused, Opening, Replay, Session, Started
-from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange, SessionFilter
 from runtime.journal.memory import MemoryJournal
 from runtime.journal.store import Store
 from runtime.run import QUEUED, RUNNING, SUCCEEDED, RunRecord
@@ -144,6 +144,73 @@ async def test_a_session_is_renamed_and_given_another_agent_each_by_itself(store
     bare = await store.change_session(ME, "s1", SessionChange(retitle=True))
     assert bare == replace(session("s1"), agent_id="other")
     assert await store.find_session("-", "me", "s1") == bare
+
+
+async def test_a_session_is_put_away_and_taken_back(store: Store):
+    await store.add_session(session("s1"))
+    away = await store.change_session(ME, "s1", SessionChange(archived=True, at=NOW + 1))
+    assert away == replace(session("s1"), archived_at=NOW + 1, changed_at=NOW + 1)
+    again = replace(session("s1"), title="x", archived_at=NOW + 1, changed_at=NOW + 2)
+    titles = SessionChange(archived=True, title="x", retitle=True, at=NOW + 2)
+    assert await store.change_session(ME, "s1", titles) == again
+    assert await store.change_session(ME, "s1", SessionChange(agent_id="other")) == replace(again, agent_id="other")
+    back = await store.change_session(ME, "s1", SessionChange(archived=False, at=NOW + 3))
+    assert back == replace(session("s1"), title="x", agent_id="other", changed_at=NOW + 3)
+    assert await store.find_session("-", "me", "s1") == back
+    assert await names(store) == ["s1"]
+
+
+async def test_a_title_can_be_given_where_there_is_none_and_not_over_another(store: Store):
+    await store.add_session(session("s1"))
+    change = SessionChange(title="first", retitle=True, if_untitled=True)
+    assert await store.change_session(ME, "s1", change) == replace(session("s1"), title="first")
+    assert await store.change_session(ME, "s1", replace(change, title="second")) == replace(
+        session("s1"), title="first"
+    )
+
+
+async def test_a_session_is_called_by_its_first_words_until_it_has_a_title(store: Store):
+    wanted = opening()
+    assert wanted.session is not None
+    run = await begun(store, replace(wanted, session=replace(wanted.session, default_title="first words")))
+    await ended(store, run)
+    await store.add_session(session("s2"))
+    for words in ("other words", "later words"):
+        first = opening(f"run of {words}", "s2", found=True, base=0 if words == "other words" else 2)
+        await ended(store, await begun(store, replace(first, default_title=words)))
+    found = [await store.find_session("-", "me", name) for name in ("s1", "s2")]
+    assert [each and each.name for each in found] == ["first words", "other words"]
+    titled = await store.change_session(ME, "s1", SessionChange(title="mine", retitle=True))
+    assert titled is not None
+    assert (titled.name, titled.default_title) == ("mine", "first words")
+
+
+async def test_sessions_by_their_last_use_have_the_last_used_first(store: Store):
+    for number in range(4):
+        await store.add_session(session(f"s{number}", NOW + number))
+    await store.add_session(session("theirs", NOW + 5, YOU))
+    await store.change_session(ME, "s3", SessionChange(agent_id="other"))
+    await ended(store, await begun(store, opening("run_1", "s0", found=True, created_at=NOW + 10)))
+    await begun(store, opening("run_2", "s0", found=True, base=2, created_at=NOW + 20))
+    await begun(store, opening("run_3", "s2", found=True, created_at=NOW + 15))
+    await store.change_session(ME, "s2", SessionChange(archived=True, at=NOW + 16))
+    await store.hide_session(ME, "s1", NOW + 17)
+
+    async def used(wanted: SessionFilter, before: Place | None = None, limit: int = 9) -> list[tuple[str, int | None]]:
+        page = await store.list_used_sessions(ME, wanted, before, limit)
+        return [(each.session.session_id, each.last_run_at) for each in page]
+
+    assert await used(SessionFilter()) == [("s0", NOW + 20), ("s3", None)]
+    everything = [("s0", NOW + 20), ("s2", NOW + 15), ("s3", None)]
+    assert await used(SessionFilter(archived=True)) == everything
+    assert await used(SessionFilter("assistant", archived=True)) == everything[:2]
+    assert await used(SessionFilter("other")) == everything[2:]
+    paged: list[tuple[str, int | None]] = []
+    place: Place | None = None
+    while page := await store.list_used_sessions(ME, SessionFilter(archived=True), place, 1):
+        place = page[-1].place
+        paged += [(each.session.session_id, each.last_run_at) for each in page]
+    assert paged == everything
 
 
 async def test_nobody_changes_or_hides_what_is_not_theirs(store: Store):

@@ -4,15 +4,23 @@
 WITH thread AS (
     INSERT INTO agui_bridge.threads (thread_id, tenant_id, owner_id, created_at) VALUES ($4, $1, $2, $7)
 )
-INSERT INTO agui_bridge.sessions (tenant_id, owner_id, session_id, thread_id, agent_id, title, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7);
+INSERT INTO agui_bridge.sessions (
+    tenant_id, owner_id, session_id, thread_id, agent_id, title, created_at, default_title
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: change_session
 UPDATE agui_bridge.sessions SET
     agent_id = coalesce($4, agent_id),
-    title = CASE WHEN $6::boolean THEN $5 ELSE title END
+    title = CASE WHEN $6::boolean AND NOT ($9::boolean AND title IS NOT NULL) THEN $5 ELSE title END,
+    archived_at = CASE
+        WHEN $7::boolean IS NULL THEN archived_at WHEN $7 THEN coalesce(archived_at, $8::bigint)
+    END,
+    changed_at = coalesce($8::bigint, changed_at)
 WHERE tenant_id = $1 AND owner_id = $2 AND session_id = $3 AND hidden_at IS NULL
 RETURNING *;
+
+-- name: give_default_title
+UPDATE agui_bridge.sessions SET default_title = $2 WHERE thread_id = $1 AND default_title IS NULL;
 
 -- The thread is held as by a beginning: either the run is named here, or it does not begin.
 
@@ -34,6 +42,19 @@ WHERE r.thread_id = $1 AND r.status IN ('queued', 'running', 'cancelling');
 SELECT * FROM agui_bridge.sessions
 WHERE tenant_id = $1 AND owner_id = $2 AND hidden_at IS NULL AND (created_at, session_id) < ($3::bigint, $4::text)
 ORDER BY created_at DESC, session_id DESC LIMIT $5;
+
+-- A session was used when the last run on its thread was asked for. All of the owner's are looked at for a page.
+
+-- name: list_used_sessions
+WITH used AS (
+    SELECT s.*, (SELECT max(r.created_at) FROM agui_bridge.runs AS r WHERE r.thread_id = s.thread_id) AS last_run_at
+    FROM agui_bridge.sessions AS s
+    WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.hidden_at IS NULL
+        AND ($6::text IS NULL OR s.agent_id = $6) AND ($7::boolean OR s.archived_at IS NULL)
+)
+SELECT * FROM used
+WHERE (coalesce(last_run_at, created_at), session_id) < ($3::bigint, $4::text)
+ORDER BY coalesce(last_run_at, created_at) DESC, session_id DESC LIMIT $5;
 
 -- name: list_runs
 SELECT r.*, l.lease_expires_at FROM agui_bridge.runs AS r

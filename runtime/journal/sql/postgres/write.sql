@@ -110,8 +110,10 @@ WITH thread AS (
     INSERT INTO agui_bridge.threads (thread_id, tenant_id, owner_id, created_at)
     VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
 )
-INSERT INTO agui_bridge.sessions (tenant_id, owner_id, session_id, thread_id, agent_id, title, created_at)
-SELECT $2, $3, $5, $6, $7, $8, $9 WHERE $5::text IS NOT NULL
+INSERT INTO agui_bridge.sessions (
+    tenant_id, owner_id, session_id, thread_id, agent_id, title, created_at, default_title
+)
+SELECT $2, $3, $5, $6, $7, $8, $9, $10 WHERE $5::text IS NOT NULL
 ON CONFLICT DO NOTHING;
 
 -- name: hold_thread

@@ -21,8 +21,8 @@ SELECT base + last_seq FROM runs WHERE thread_id = ? ORDER BY base DESC, last_se
 INSERT INTO threads (thread_id, tenant_id, owner_id, created_at) VALUES (?, ?, ?, ?);
 
 -- name: add_session
-INSERT INTO sessions (tenant_id, owner_id, session_id, thread_id, agent_id, title, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO sessions (tenant_id, owner_id, session_id, thread_id, agent_id, title, created_at, default_title)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_run
 INSERT INTO runs (
