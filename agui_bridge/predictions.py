@@ -6,7 +6,7 @@ it holds, so whatever the call does not make true is taken back: with the whole 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from runtime.canonical import JsonObject
 
@@ -31,9 +31,9 @@ class Predictions:
         for paths in self._open.values():
             paths.difference_update(operation["path"] for operation in delta)
 
-    def replaced(self) -> None:
-        """The page is told the whole state."""
-        self._open.clear()
+    def replaced(self, anew: Collection[str] = ()) -> None:
+        """The page is told the whole state, and then what these calls will make of it, anew."""
+        self._open = {call: paths for call, paths in self._open.items() if call in anew}
 
     def end(self, call_id: str) -> bool:
         """The call has its output: whether the page shows something of it that did not come true."""

@@ -130,7 +130,7 @@ class Projector:
         comes back. `asks` as in `Prelude`."""
         self._prelude = Prelude(base=base, state=state, asks=asks)
         self._state_changes = []
-        self._predictions.replaced()
+        self._predictions.replaced(self._open.calls)
 
     # --- the run --------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from agui_bridge.interrupts import shown
+from agui_bridge.predictions import PREDICT_STATE
 from agui_bridge.prelude import restated
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.shapes import PROTOCOL_VERSION
@@ -69,9 +70,10 @@ _WRITE: Final[dict[str, Callable[[str, str], AguiEvent]]] = {
 
 @dataclass(slots=True)
 class _Item:
-    """Something that was begun: the event that did it, and its words so far."""
+    """Something that was begun: the event that did it, what was said for that, and its words so far."""
 
     begun: AguiEvent
+    announced: list[AguiEvent] = field(default_factory=list[AguiEvent])
     pieces: list[str] = field(default_factory=list[str])
 
 
@@ -87,9 +89,12 @@ class OpenItems:
 
     def take(self, events: Iterable[AguiEvent]) -> None:
         """The next events of the stream."""
+        announced: list[AguiEvent] = []
         for event in events:
             change = _CHANGES.get(event["type"])
             if change is None:
+                if event.get("name") == PREDICT_STATE:
+                    announced = [event]
                 continue
             key = (change.kind, _id_of(change, event))
             if change.act == "write":
@@ -98,6 +103,7 @@ class OpenItems:
                 del self._open[key]
             else:
                 self._begin(key, event)
+                self._open[key].announced, announced = announced, []
 
     def _begin(self, key: tuple[str, str], event: AguiEvent) -> None:
         owner = event.get("subagentRunId")
@@ -115,7 +121,7 @@ class OpenItems:
         """The events that begin all of it, each with its words so far in one piece."""
         events: list[AguiEvent] = []
         for (kind, id_), item in self._open.items():
-            events.append(item.begun)
+            events += [*item.announced, item.begun]
             if said := "".join(item.pieces):
                 events.append(_WRITE[kind](id_, said))
         return events

@@ -16,6 +16,7 @@ from runtime.authority import ANONYMOUS
 from runtime.errors import ProviderError
 from runtime.journal.memory import MemoryJournal
 from runtime.testing import ScriptedProvider, calls, says
+from runtime.tools.toolbox import ToolError, tool
 from tests.contract.workshop import until
 from tests.pure.agui_rules import Rules
 from tests.pure.stock_page import Page
@@ -203,6 +204,34 @@ async def test_a_page_that_shows_half_of_it_gets_it_once(said: list[Any], half: 
         ]
         page = page_of(await come_back_and_let_go(*at, messages=shown), *shown)
         assert [message["content"] for message in page.messages] == ["Hi", *whole]
+
+
+@tool(predict_state={"document": "text"})
+async def tear(text: str) -> str:
+    """Write the document, and tear it up."""
+    raise ToolError("I tore it up.")
+
+
+async def test_what_a_call_will_make_of_the_state_is_predicted_anew_and_taken_back_if_it_does_not():
+    go_on = asyncio.Event()
+    writing = s.ToolCallDelta("0", "tear", '{"text": "On', "call_0")
+    whole = s.ToolCallCommitted("0", "tear", '{"text": "Once"}', "call_0")
+    model = ScriptedProvider([writing, go_on, whole, s.Completed("tool_calls")], says("Done"))
+    async with (
+        serving(Agent("a", model=model, tools=[tear])) as served,
+        served.streaming(ask("Write", protocolVersion="1.0")) as events,
+    ):
+        async for event in events:
+            if event["type"] == "TOOL_CALL_ARGS":
+                break
+        run_id = (await served.get("/api/sessions/t1/messages")).document["messages"][0]["run_id"]
+        answer = await come_back_and_let_go(served, go_on, run_id, protocolVersion="1.0")
+    [predicted] = [event for event in answer.events if event.get("name") == "PredictState"]
+    assert predicted["value"] == [{"state_key": "document", "tool": "tear", "tool_argument": "text"}]
+    begun = answer.types.index("TOOL_CALL_START")
+    assert answer.events[begun - 1] == predicted
+    assert answer.types.index("STATE_SNAPSHOT") < begun
+    assert "STATE_SNAPSHOT" in answer.types[begun:]  # the page takes it back
 
 
 async def test_the_ids_of_the_frames_lead_on_where_the_page_left():
