@@ -24,6 +24,7 @@ from runtime.interrupts import RESOLVED, Question, Suspended
 from runtime.items import Content
 from runtime.journal.artifacts import Artifact
 from runtime.scope import RunScope
+from runtime.sessions import owner_of
 from runtime.state_delta import PatchConflict, changes
 from runtime.tool_progress import ToolProgress
 from runtime.tools.toolbox import Declined, ReplayMismatch, ToolError
@@ -136,13 +137,22 @@ class ToolFacts:
         self._begin()
         self._delegated += 1
         try:
-            return await self._scope.children.delegate(self._call_id, self._delegated, agent, prompt, budget)
+            kept = await self._kept(prompt)
+            return await self._scope.children.delegate(self._call_id, self._delegated, agent, kept, budget)
         except Suspended:
             self._waits = True
             raise
         except ReplayMismatch as error:
             self._mismatch = error.message
             raise
+
+    async def _kept(self, prompt: Content) -> Content:
+        """The prompt as its journal holds it: large media are kept, and it refers to them."""
+        scope = self._scope
+        try:
+            return await scope.media.kept(owner_of(scope.request.principal), scope.run.thread_id, prompt)
+        except (StoreError, InvalidInput) as error:
+            raise ToolError(f"The media of what is handed on could not be kept. {error.message}") from error
 
     async def _interrupt(self, question: Question) -> Json:
         self._begin()

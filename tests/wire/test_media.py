@@ -21,6 +21,7 @@ from runtime.agent import Agent
 from runtime.items import FunctionCallOutput, Message
 from runtime.media import data_source
 from runtime.testing import ScriptedProvider, calls, says
+from runtime.tools.context import ToolContext
 from runtime.tools.toolbox import tool
 from tests.pictures import base64_of, inline, png, text
 from tests.serving import Answer, JsonObject, Served, ask, listening, serving
@@ -232,6 +233,27 @@ async def test_an_image_in_a_result_is_kept_once_and_told_as_a_link(tmp_path: Pa
         [source] = sources(provider)
         assert source["value"] == base64_of(CAT)
     assert journal_bytes(store) < 10_000
+
+
+async def test_an_image_is_handed_on_to_a_child_and_kept_once(tmp_path: Path):
+    below = ScriptedProvider(says("A cat"))
+    looker = Agent("looker", model=below)
+
+    @tool
+    async def look(ctx: ToolContext) -> Any:
+        """Have somebody look at a picture."""
+        parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "source": data_source(CAT, "image/png")}]
+        return await ctx.delegate(looker, parts)
+
+    above = ScriptedProvider(calls(("look", "{}")), says("It is a cat"))
+    store = tmp_path / "s.db"
+    async with serving(Agent("a", model=above, tools=[look]), store=f"sqlite:///{store}") as served:
+        answer = await served.run(asking("Go"))
+        [source] = sources(below)
+        assert source["value"] == base64_of(CAT)
+        [result] = [event for event in answer.events if event["type"] == "TOOL_CALL_RESULT"]
+        assert result["content"] == "A cat"
+    assert journal_bytes(store) < 12_000
 
 
 # --- URLs ---------------------------------------------------------------------------------------------------------
