@@ -64,7 +64,7 @@ class Contents:
         self._begin_run(event)
         version = event.get("protocolVersion")
         if version is None:
-            yield Finding("R-150", "RUN_STARTED declares no protocolVersion.")
+            yield from (Finding(row, "RUN_STARTED declares no protocolVersion.") for row in ("R-066", "R-150"))
         elif _VERSION.fullmatch(version) is None:
             yield Finding("R-150", f"protocolVersion {shown(version)} is not MAJOR.MINOR.")
         else:
