@@ -23,7 +23,7 @@ VERSION: Final = "1.74.0"
 _MODE: Final = "sse"
 """Runs are streams; the other mode that there is needs a platform with websockets."""
 
-_THREADS: Final[JsonObject] = {"list": False, "inspect": False, "mutations": False, "realtimeMetadata": False}
+_THREADS: Final[JsonObject] = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
 
 
 def runtime_info(performers: Mapping[str, Performer], settings: Settings) -> JsonObject:
@@ -34,6 +34,7 @@ def runtime_info(performers: Mapping[str, Performer], settings: Settings) -> Jso
         "agents": {agent_id: _agent(agent_id, each, settings) for agent_id, each in performers.items()},
         "audioFileTranscriptionEnabled": False,
         "threadEndpoints": _THREADS,
+        "singleRoute": {"resourceOperations": True, "threadEndpoints": _THREADS},
         "suggestions": False,
         "a2uiEnabled": False,
         "openGenerativeUIEnabled": False,
@@ -79,10 +80,15 @@ class Envelope:
         """Raises MalformedInput, NotFound for what cannot be one."""
         return self._id("threadId")
 
-    def _id(self, name: str) -> str:
+    def text(self, name: str) -> str:
+        """A parameter that has to be there. Raises MalformedInput."""
         value = self.params.get(name)
         if not isinstance(value, str):
             raise _malformed(f"/params/{name}", "a text")
+        return value
+
+    def _id(self, name: str) -> str:
+        value = self.text(name)
         if not is_id(value):
             raise NotFound
         return value

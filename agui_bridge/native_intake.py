@@ -68,7 +68,7 @@ def new_message(document: Json) -> NewMessage:
 def new_session(document: Json) -> NewSession:
     """The session in a request's document. Raises InvalidInput."""
     members = _members(document, "title", "agent_id")
-    return NewSession(_title(members), _id_or_none(members, "agent_id"))
+    return NewSession(title_of(members), _id_or_none(members, "agent_id"))
 
 
 def session_change(document: Json) -> SessionChange:
@@ -79,7 +79,7 @@ def session_change(document: Json) -> SessionChange:
     members = _members(document, "title", "agent_id")
     if "agent_id" in members and members["agent_id"] is None:
         raise _malformed("agent_id", "the id of an agent")
-    return SessionChange(_id_or_none(members, "agent_id"), _title(members), retitle="title" in members)
+    return SessionChange(_id_or_none(members, "agent_id"), title_of(members), retitle="title" in members)
 
 
 def key_digest(key: str | None) -> str:
@@ -157,12 +157,13 @@ def _id_or_none(members: Members, name: str) -> str | None:
     return value
 
 
-def _title(members: Members) -> str | None:
-    title = members.get("title")
+def title_of(members: Members, name: str = "title") -> str | None:
+    """The title in this member; None if there is none. Raises MalformedInput."""
+    title = members.get(name)
     if title is None:
         return None
     if not isinstance(title, str) or not title.strip() or len(title) > MAX_TITLE or _CONTROL.search(title):
-        raise _malformed("title", f"a text of 1 to {MAX_TITLE} characters in one line, or null")
+        raise _malformed(name, f"a text of 1 to {MAX_TITLE} characters in one line, or null")
     return clean_text(title)
 
 

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import agui_bridge
 import runtime
 from agui_bridge.bridge import AGENT_PATH, NotStarted
-from agui_bridge.web import artifacts_api, guard, uploads_api
+from agui_bridge.web import artifacts_api, copilotkit_threads, guard, uploads_api
 from agui_bridge.web.openapi import openapi
 from runtime import errors, media_shelf
 from runtime.dialects import faults
@@ -69,6 +69,7 @@ REFUSALS: Final[dict[str, tuple[Fault | int, str]]] = {
     "interrupt_expired": (errors.AnswerExpired, "Its time is over; `cancelled` is still taken."),
     "answer_unfit": (errors.UnfitAnswer, "`details.problems` says what does not fit `response_schema`, and where."),
     "not_an_approver": (errors.NotAnApprover, "The tool's `approvers` do not let you."),
+    "no_realtime": (copilotkit_threads.NoRealtime, "CopilotKit's lists of threads are not told of changes."),
     "invalid_cursor": (errors.InvalidCursor, "See the cursor contract below."),
     "internal_error": (AguiBridgeError, "A bug of ours. `details.id` is in the log."),
     "not_started": (NotStarted, "The host has not chained `bridge.lifespan`."),

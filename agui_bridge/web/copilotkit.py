@@ -8,7 +8,9 @@ envelope.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +18,7 @@ from starlette.routing import Route
 
 from agui_bridge.copilotkit_info import Envelope, envelope, runtime_info, stop_scope
 from agui_bridge.run_input import is_id
+from agui_bridge.web.copilotkit_threads import THREADS, Asked, Operation, ThreadsApi, operation_of, query_of
 from agui_bridge.web.guard import json_response, parse_json, read_body, read_json
 from agui_bridge.web.host import Host
 from agui_bridge.web.methods import Endpoint, Methods
@@ -37,6 +40,7 @@ class CopilotKitApi:
 
     def __init__(self, bridge: Host) -> None:
         self._bridge = bridge
+        self._threads = ThreadsApi(bridge)
 
     # --- routes ---------------------------------------------------------------------------------------------------
 
@@ -58,9 +62,15 @@ class CopilotKitApi:
     async def stop(self, request: Request) -> Response:
         """`POST /agent/{agent}/stop/{thread}`, `{runId}` or nothing at all. Raises NotFound, MalformedInput."""
         principal = await self._bridge.principal(request)
-        body = await read_body(request, self._most_bytes)  # a stop without one says no content type either
-        document: Json = parse_json(body) if body.strip() else None
+        document = await self._document_or_none(request)
         return await self._stop(principal, request.path_params["agent"], request.path_params["thread"], document)
+
+    async def threads(self, operation: Operation, request: Request) -> Response:
+        """What `THREADS` says. A body is read where there is one: a deletion has one, too."""
+        principal = await self._bridge.principal(request)
+        document = await self._document_or_none(request)
+        thread_id = request.path_params.get("thread", "")
+        return await operation(self._threads, Asked(request, principal, thread_id, request.query_params, document))
 
     async def single(self, request: Request) -> Response:
         """`POST /`: any of the others, in an envelope `{method, params, body}`. Raises NotFound for no known method."""
@@ -102,6 +112,16 @@ class CopilotKitApi:
             await supervisor.cancel(run.run_id, "user", SETTLE_S)
         return json_response({"stopped": True})
 
+    async def _resource(self, request: Request, principal: Principal, asked: Envelope) -> Response:
+        path, _, query = asked.text("path").partition("?")
+        operation, thread_id = operation_of(unquote(path), asked.text("httpMethod").upper())
+        return await operation(self._threads, Asked(request, principal, thread_id, query_of(query), asked.body))
+
+    async def _document_or_none(self, request: Request) -> Json:
+        """The body, whatever its type is said to be: who sends none says no type either."""
+        body = await read_body(request, self._most_bytes)
+        return parse_json(body) if body.strip() else None
+
     @property
     def _most_bytes(self) -> int:
         return int(self._bridge.settings.max_body_mib * 2**20)
@@ -136,11 +156,16 @@ async def _single_stop(api: CopilotKitApi, request: Request, principal: Principa
     return await api._stop(principal, asked.agent_id, asked.thread_id, asked.body)
 
 
+async def _single_resource(api: CopilotKitApi, request: Request, principal: Principal, asked: Envelope) -> Response:
+    return await api._resource(request, principal, asked)
+
+
 _SINGLE: Final[dict[str, _Single]] = {
     "info": _single_info,
     "agent/run": _single_run,
     "agent/connect": _single_connect,
     "agent/stop": _single_stop,
+    "resource/request": _single_resource,
 }
 
 
@@ -156,4 +181,6 @@ def copilotkit_routes(bridge: Host, prefix: str) -> list[Route]:
         "/agent/{agent:path}/connect": {"POST": api.connect},
         "/agent/{agent:path}/stop/{thread:path}": {"POST": api.stop},
     }
+    for path, operations in THREADS.items():
+        paths[path] = {method: partial(api.threads, operation) for method, operation in operations.items()}
     return [Route(prefix + path, Methods(endpoints)) for path, endpoints in paths.items()]

@@ -241,6 +241,22 @@ _CAPABILITIES: Final = _known(
     }
 ) | {"description": "True is what holds, false what cannot be; what is not known is left out."}
 
+_THREAD_ENDPOINTS: Final = _object(_flags("list", "inspect", "mutations", "realtimeMetadata"))
+_THREAD: Final = _object(
+    {
+        "id": TEXT,
+        "name": _or_null(TEXT),
+        "agentId": TEXT,
+        "organizationId": TEXT,
+        "createdById": TEXT,
+        "archived": YES_NO,
+        "createdAt": TIME,
+        "updatedAt": TIME,
+        "lastRunAt": TIME,
+    },
+    "lastRunAt",
+)
+
 SCHEMAS: Final[JsonObject] = {
     "Agents": _object({"agents": _list(_AGENT)}),
     "AgentCapabilities": _CAPABILITIES,
@@ -249,10 +265,12 @@ SCHEMAS: Final[JsonObject] = {
         {
             "session_id": TEXT,
             "title": {"type": ["string", "null"]},
+            "default_title": _or_null(TEXT) | {"description": "The first words that were said in it."},
             "agent_id": TEXT,
             "owner_id": TEXT,
             "thread_id": TEXT,
             "created_at": TIME,
+            "archived_at": _or_null(TIME),
         }
     ),
     "Interrupt": _object(
@@ -345,13 +363,24 @@ SCHEMAS: Final[JsonObject] = {
                 ),
             },
             "audioFileTranscriptionEnabled": YES_NO,
-            "threadEndpoints": _object(_flags("list", "inspect", "mutations", "realtimeMetadata")),
+            "threadEndpoints": _THREAD_ENDPOINTS,
+            "singleRoute": _object({"resourceOperations": YES_NO, "threadEndpoints": _THREAD_ENDPOINTS}),
             "suggestions": YES_NO,
             "a2uiEnabled": YES_NO,
             "openGenerativeUIEnabled": YES_NO,
             "telemetryDisabled": YES_NO,
         }
     ),
+    "CopilotKitThread": _THREAD,
+    "CopilotKitThreads": _object({"threads": _list(ref("CopilotKitThread")), "nextCursor": CURSOR}),
+    "CopilotKitThreadChange": _object(
+        {"agentId": TEXT, "name": TITLE, "archived": YES_NO}, "agentId", "name", "archived", closed=False
+    ),
+    "CopilotKitArchived": _object({"threadId": TEXT, "archived": YES_NO}),
+    "CopilotKitDeleted": _object({"threadId": TEXT, "deleted": YES_NO}),
+    "CopilotKitMessages": _object({"messages": _list(ANY_OBJECT)}),
+    "CopilotKitEvents": _object({"events": _list(ANY_OBJECT)}),
+    "CopilotKitState": _object({"state": ANYTHING}),
     "CopilotKitEnvelope": _object(
         {"method": TEXT, "params": ANY_OBJECT, "body": ANYTHING}, "params", "body", closed=False
     ),

@@ -127,10 +127,12 @@ def session_document(session: Session) -> JsonObject:
     return {
         "session_id": session.session_id,
         "title": session.title,
+        "default_title": session.default_title,
         "agent_id": session.agent_id,
         "owner_id": session.owner_id,
         "thread_id": session.thread_id,
         "created_at": iso(session.created_at),
+        "archived_at": None if session.archived_at is None else iso(session.archived_at),
     }
 
 

@@ -95,7 +95,10 @@ async def test_a_session_is_made_shown_renamed_and_listed():
     async with serving([demo_agent(), gated()]) as served:
         made = await send(served, "POST", "/api/sessions", {"title": "about milk"})
         session = made.document
-        assert list(session) == ["session_id", "title", "agent_id", "owner_id", "thread_id", "created_at"]
+        assert list(session) == [
+            *("session_id", "title", "default_title", "agent_id", "owner_id", "thread_id", "created_at"),
+            "archived_at",
+        ]
         assert (session["title"], session["agent_id"], session["owner_id"]) == ("about milk", "demo", "anonymous")
         assert made.headers["location"] == f"/api/sessions/{session['session_id']}"
         assert (await served.get(made.headers["location"])).document == session
