@@ -14,10 +14,11 @@ py := .venv/bin/python
 chance := tests/pure tests/conformance/test_scenarios_of_chance.py
 pip := $(py) -m pip -qq --disable-pip-version-check
 
-.PHONY: help demo test nightly lint bench docs proto wheel clean node-modules FORCE
+.PHONY: help demo page test nightly lint bench docs proto wheel clean node-modules FORCE
 
 help:
 	@echo "make demo    the demo server, without any key   (DEMO_ARGS=\"--port 9000\")"
+	@echo "make page    the web page of the demo           (needs Node.js 20 or newer, and npm)"
 	@echo "make test    all tests                          (PYTEST_ARGS=\"tests/pure -q\")"
 	@echo "make nightly the properties, many times as often (PYTEST_ARGS=\"tests/pure/test_think.py\")"
 	@echo "make lint    style, types, import layers"
@@ -29,6 +30,9 @@ help:
 
 demo: .make/run
 	@$(py) -m agui_bridge.cli demo $(DEMO_ARGS)
+
+page: .make/place
+	@python3 scripts/build_page.py
 
 test: .make/dev node-modules
 	@$(py) -m pytest -n auto $(PYTEST_ARGS)

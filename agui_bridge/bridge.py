@@ -29,6 +29,7 @@ from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
 from agui_bridge.web.app import build_app
 from agui_bridge.web.guard import answered, read_json
+from agui_bridge.web.page import Page
 from agui_bridge.web.stream import EventStream, stream_headers
 from agui_bridge.wire.codec import SSE, codec_for
 from runtime.agent import Agent
@@ -70,7 +71,7 @@ class Bridge:
     `agents` is one agent, several, or a mapping of the names by which they are reached; `/` is the first. `store` is
     a URL or a journal; it and the other settings come from the environment where they are not given. `loopback` says
     whether the server is meant for this machine alone; not given, that is seen by the address at which a request comes
-    in.
+    in. `page` is what a browser finds at `/`; without one nothing is there.
     """
 
     def __init__(
@@ -82,12 +83,14 @@ class Bridge:
         authenticate: Authenticate | None = None,
         agent_path: str = AGENT_PATH,
         loopback: bool | None = None,
+        page: Page | None = None,
     ) -> None:
         self.settings = settings or Settings()  # pyright: ignore[reportCallIssue]  the fields come from the environment
         self.agents = _by_name(agents)
         self._authenticate = authenticate
         self._agent_path = agent_path
         self._loopback = loopback
+        self._page = page
         self._life = asyncio.Lock()
         self._users = 0
         url = store if store is not None else self.settings.store
@@ -182,7 +185,7 @@ class Bridge:
     @cached_property
     def app(self) -> Starlette:
         """The app with all routes; served by itself it starts and stops the bridge."""
-        app = build_app(self, agent_path=self._agent_path, loopback=self._loopback)
+        app = build_app(self, agent_path=self._agent_path, loopback=self._loopback, page=self._page)
         app.state.bridge = self
         return app
 

@@ -40,7 +40,7 @@ _TALKATIVE = ("httpx2", "openai", "anthropic")
 """Loggers of libraries that tell of every request."""
 
 _HINT = """
-Ask it something, from another terminal:
+Open {url}/ in a browser, or ask it something from another terminal:
 
   curl -N {url}/ -H 'content-type: application/json' -d '{{"threadId": "t1", "runId": "r1",
     "messages": [{{"id": "m1", "role": "user", "content": "What is the weather in Oslo?"}}]}}'
@@ -133,7 +133,7 @@ def _serve(find: FindAgents, settings: Settings, on_listening: Callable[[str], N
     if settings.workers > 1:
         _serve_many(find, settings, on_listening)
         return
-    server = _server(find(settings), settings, on_listening)
+    server = _server(find, settings, on_listening)
     with suppress(KeyboardInterrupt):
         _run(server.serve())
 
@@ -159,7 +159,7 @@ def _serve_many(find: FindAgents, settings: Settings, on_listening: Callable[[st
 
 def _work(find: FindAgents, settings: Settings, sockets: list[socket.socket], listens: Callable[[], None]) -> None:
     """The life of one worker."""
-    server = _server(find(settings), settings, lambda url: listens(), is_worker=True)
+    server = _server(find, settings, lambda url: listens(), is_worker=True)
     try:
         _run(server.serve(sockets))
     except AguiBridgeError as error:
@@ -168,13 +168,14 @@ def _work(find: FindAgents, settings: Settings, sockets: list[socket.socket], li
 
 
 def _server(
-    agents: Agent | Sequence[Agent] | Mapping[str, Agent],
+    find: FindAgents,
     settings: Settings,
     on_listening: Callable[[str], None] | None,
     *,
     is_worker: bool = False,
 ) -> Server:
     from agui_bridge.web.guard import is_loopback
+    from agui_bridge.web.page import Page
     from agui_bridge.web.server import Server
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
@@ -184,7 +185,8 @@ def _server(
     loopback = is_loopback(settings.host)
     if not loopback:
         log.warning("%s is reached from the network, and nobody is asked who they are", settings.host)
-    bridge = Bridge(agents, settings=settings, loopback=loopback)
+    page = Page() if find is _demo else None
+    bridge = Bridge(find(settings), settings=settings, loopback=loopback, page=page)
     return Server(bridge, settings.host, settings.port, on_listening=on_listening, is_worker=is_worker)
 
 

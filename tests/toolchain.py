@@ -92,6 +92,15 @@ def _strace_missing() -> str | None:
     return None if traced == "traced" else "strace may not trace here"
 
 
+def _chromium_missing() -> str | None:
+    return None if shutil.which("chromium") else "no chromium"
+
+
+def _page_missing() -> str | None:
+    built = Path(__file__).parent.parent / "agui_bridge" / "web" / "static" / "index.html"
+    return None if built.is_file() else "the demo's page is not built"
+
+
 def postgres_url() -> str:
     """The server that tests may use."""
     return os.environ.get(POSTGRES) or "postgresql://postgres@127.0.0.1:5432/postgres"
@@ -135,6 +144,8 @@ TOOLS = {
         Tool("pg_ctl", "apt-get install postgresql", _pg_ctl_missing),
         Tool("pgbouncer", "apt-get install pgbouncer", _pgbouncer_missing),
         Tool("strace", "apt-get install strace", _strace_missing),
+        Tool("chromium", "apt-get install chromium", _chromium_missing),
+        Tool("page", "make page", _page_missing),
     )
 }
 

@@ -19,6 +19,7 @@ from agui_bridge.web.host import Host
 from agui_bridge.web.interrupts_api import InterruptsApi
 from agui_bridge.web.methods import Endpoint, Methods
 from agui_bridge.web.openapi import openapi, plain
+from agui_bridge.web.page import Page
 from agui_bridge.web.runs_api import RunsApi
 from agui_bridge.web.sessions_api import SessionsApi
 from agui_bridge.web.stream import StreamAborted
@@ -26,8 +27,9 @@ from agui_bridge.web.uploads_api import UploadsApi
 from runtime.errors import StoreError
 
 
-def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starlette:
-    """The app of a bridge. With `loopback` it is meant for this machine alone; None: where it listens there."""
+def build_app(bridge: Host, *, agent_path: str, loopback: bool | None, page: Page | None = None) -> Starlette:
+    """The app of a bridge. With `loopback` it is meant for this machine alone; None: where it listens there. `page` is
+    what a browser finds at `/`."""
 
     async def run_first(request: Request) -> Response:
         return await bridge.handle(request)
@@ -55,7 +57,7 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
 
     app = Starlette(
         routes=[
-            Route("/", run_first, methods=["POST"]),
+            *([Route("/", run_first, methods=["POST"])] if page is None else _with_page(page, run_first)),
             Route("/connect", connect_first, methods=["POST"]),
             Route(f"{agent_path.rstrip('/')}/connect", connect_named, methods=["POST"]),  # a name may hold slashes
             Route(f"{agent_path.rstrip('/')}/capabilities", Methods({"GET": agents.of_named})),
@@ -77,6 +79,10 @@ def build_app(bridge: Host, *, agent_path: str, loopback: bool | None) -> Starle
     )
     app.router.redirect_slashes = False  # a client of an API is told what is wrong, not sent around
     return app
+
+
+def _with_page(page: Page, run_first: Endpoint) -> list[Route]:
+    return [Route("/", Methods({"GET": page.index, "POST": run_first})), page.assets]
 
 
 def _api_routes(bridge: Host) -> list[Route]:

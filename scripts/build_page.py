@@ -1,0 +1,72 @@
+"""Build demo_client/ into agui_bridge/web/static, where Node.js is found; quick when nothing has changed.
+
+Also the build hook of the wheel: without Node.js the wheel has no page, and its server says how to get one.
+Needs only the standard library. Usage: python scripts/build_page.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CLIENT = ROOT / "demo_client"
+STATIC = ROOT / "agui_bridge" / "web" / "static"
+STAMP = STATIC / ".built"
+OLDEST_NODE = 20
+
+
+def has_node() -> bool:
+    """Whether a Node.js that can build the page, and its npm, are on the PATH."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        return False
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
+    major = said.strip().removeprefix("v").partition(".")[0]
+    return major.isdecimal() and int(major) >= OLDEST_NODE
+
+
+def digest() -> str:
+    """What the page is built from, as one SHA-256."""
+    files = [each for each in CLIENT.iterdir() if each.is_file()] + list((CLIENT / "src").rglob("*"))
+    state = hashlib.sha256()
+    for file in sorted(each for each in files if each.is_file()):
+        state.update(str(file.relative_to(CLIENT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return state.hexdigest()
+
+
+def build() -> bool:
+    """Build the page unless it is there as it should be. False without Node.js. Raises CalledProcessError."""
+    wanted = digest()
+    if STAMP.is_file() and STAMP.read_text() == wanted:
+        return True
+    if not has_node():
+        return False
+    quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    environ = {**os.environ, "CI": "1", "SCARF_ANALYTICS": "false"}
+    # What npm and vite print belongs to the build's log, not to the answer that a build frontend reads.
+    for command in (["npm", "ci", *quiet], ["npm", "run", "build", "--silent"]):
+        subprocess.run(command, cwd=CLIENT, env=environ, check=True, stdout=sys.stderr)
+    STAMP.write_text(wanted)
+    return True
+
+
+def main() -> int:
+    """0 when the page is there, 1 when it cannot be built."""
+    try:
+        built = build()
+    except subprocess.CalledProcessError as error:
+        print(f"the page could not be built: {error}", file=sys.stderr)
+        return 1
+    if not built:
+        print(f"the page is built with Node.js {OLDEST_NODE} or newer, and npm: install them first", file=sys.stderr)
+        return 1
+    print(f"the page is in {STATIC.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
