@@ -1,5 +1,5 @@
 import { useAgent, useCopilotKit, useFrontendTool } from "@copilotkit/react-core/v2";
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { z } from "zod";
 import { InterruptCard, type Answer, type OpenInterrupt } from "./InterruptCard";
 import { Messages, type Role } from "./Messages";
@@ -60,6 +60,12 @@ export function Chat({ thread, onSettled, problem, onProblem }: Props) {
     return () => void agent.detachActiveRun();
   }, [agent, copilotkit, isReady, onProblem, thread]);
 
+  const flow = useRef<HTMLDivElement>(null);
+  const follows = useRef(true); // until the reader scrolls back
+  useLayoutEffect(() => {
+    if (flow.current && follows.current) flow.current.scrollTop = flow.current.scrollHeight;
+  });
+
   const run = (resume?: Answer[]) => {
     onProblem(null);
     copilotkit.runAgent({ agent, resume }).catch((error: Error) => onProblem(error.message));
@@ -73,7 +79,16 @@ export function Chat({ thread, onSettled, problem, onProblem }: Props) {
 
   return (
     <main className="chat">
-      <div className="flow" role="log" aria-label="Conversation" aria-busy={agent.isRunning}>
+      <div
+        ref={flow}
+        className="flow"
+        role="log"
+        aria-label="Conversation"
+        aria-busy={agent.isRunning}
+        onScroll={({ currentTarget: at }) => {
+          follows.current = at.scrollHeight - at.scrollTop - at.clientHeight < 40;
+        }}
+      >
         <Messages messages={agent.messages} roles={roles} />
         {!agent.isRunning && interrupts.length > 0 && (
           <InterruptCard

@@ -52,7 +52,7 @@ async def opened() -> AsyncGenerator[Watched]:
     settings = Settings.model_validate({"drain_s": 0})
     bridge = Bridge(demo_agent(), store="memory:", settings=settings, page=WebPage())
     async with listening(bridge.app) as url, chromium() as browser:
-        page = await browser.new_page()
+        page = await (await browser.new_context()).new_page()  # whose further pages are tabs of the same browser
         watched = Watched(page, url)
         page.on("console", lambda said: watched.complaints.append(said.text) if said.type in _BAD else None)
         page.on("pageerror", lambda error: watched.complaints.append(str(error)))
