@@ -77,7 +77,7 @@ class Engine:
             message_id=mint("msg"),
             provider=model.provider,
             target=self._target,
-            taken=set(thread.calls),
+            taken=set(thread.call_ids),
             mint=mint,
             budget=agent.budget.with_rounds(limits.max_rounds).within(request.budget),
             elapsed=lambda: (clock.now() - (run.started_at or run.created_at)) / 1000,

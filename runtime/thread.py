@@ -68,6 +68,9 @@ class Thread:
         """The ids of all user messages that ever were."""
         self.calls: dict[str, Call] = {}
         """Every committed call of the thread, by id, whatever its branch."""
+        self.call_ids: set[str] = set()
+        """Every id under which a call was ever shown here, be it that it came to nothing, or that only a page's own
+        message names it: none is given to another call."""
         self._open_ids: set[str] = set()
         """The calls without an output, whatever their branch."""
         self.outputs = 0
@@ -226,6 +229,7 @@ class Thread:
         if (turn := self.turn) is not None:
             part = turn.part(event.part_id, TOOL_CALL, turn.last_round, event.content_index)
             part.tool_call_id = event.tool_call_id
+            self.call_ids.add(event.tool_call_id)
             turn.bind_call(event.tool_call_id, event.part_id)
 
     def _call_committed(self, run_id: str, event: e.ToolCallCommitted) -> None:
@@ -245,6 +249,7 @@ class Thread:
         )
         round_.calls.append(call)
         self.calls[call.call_id] = call
+        self.call_ids.add(call.call_id)
         self._open_ids.add(call.call_id)
 
     def _execution_started(self, run_id: str, event: e.ToolExecutionStarted) -> None:
@@ -309,6 +314,7 @@ class Thread:
         if event.role == "assistant":
             if self.turn is not None:
                 self.turn.replace_parts(event.content)
+                self.call_ids |= {part.tool_call_id for part in self.turn.parts if part.tool_call_id is not None}
             return
         if event.runtime_role == REJECTION:  # a part of the run's own message, between two of its rounds
             if self.turn is not None:
@@ -363,6 +369,8 @@ class Thread:
 
     def _seeded(self, run_id: str, event: e.HistorySeeded) -> None:
         for payload in event.messages:
+            named = [payload.get("tool_call_id"), *(call["id"] for call in payload.get("tool_calls", []))]
+            self.call_ids |= {id_ for id_ in named if id_ is not None}
             if payload["role"] == "tool" and payload["model_visible"]:
                 self._seeded_output(payload)
             else:

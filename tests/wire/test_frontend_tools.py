@@ -199,3 +199,24 @@ async def test_a_call_that_is_still_streaming_when_the_model_ends_badly_is_not_l
         answer = await open_desk.say("pick", tools=[PICK])
         assert answer.types[-1] == "RUN_ERROR"
         assert not any(message.get("toolCalls") for message in open_desk.page.messages)
+
+
+async def test_the_id_of_a_call_that_came_to_nothing_is_given_to_no_other() -> None:
+    cut = [s.ToolCallDelta("0", "pick", "{", "call_0"), s.Completed("length")]
+    async with desk(cut, calls(("pick", "{}"))) as open_desk:
+        failed = await open_desk.say("draw", tools=[PICK])
+        assert [event["toolCallId"] for event in failed.events if event["type"] == "TOOL_CALL_START"] == ["call_0"]
+        assert pending(await open_desk.say("again", tools=[PICK])) != ["call_0"]
+
+
+async def test_an_id_that_only_a_message_of_the_page_names_is_given_to_no_call() -> None:
+    async with desk(calls(("pick", "{}")), says("Fine")) as open_desk:
+        open_desk.page.messages += [
+            {"id": "u0", "role": "user", "content": "before"},
+            result("call_0", "blue", id_="a0"),
+        ]
+        [call] = pending(await open_desk.say("draw", tools=[PICK]))
+        assert call != "call_0"
+        await open_desk.say("never mind", tools=[PICK])
+        ids = [message["id"] for message in await open_desk.held()]
+        assert len(ids) == len(set(ids))
