@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
@@ -27,10 +27,12 @@ from agui_bridge.intake import IntakePolicy
 from agui_bridge.links import KEY_BYTES, Links, Signer
 from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
+from agui_bridge.suggestion_request import asks_for_suggestions
+from agui_bridge.suggestions import Suggestions
 from agui_bridge.web.app import build_app
 from agui_bridge.web.guard import answered, read_json
 from agui_bridge.web.page import Page
-from agui_bridge.web.stream import EventStream, stream_headers
+from agui_bridge.web.stream import Afterwards, EventStream, stream_headers
 from agui_bridge.wire.codec import SSE, codec_for
 from runtime.agent import Agent
 from runtime.authority import ANONYMOUS, Principal
@@ -98,14 +100,7 @@ class Bridge:
         self._supervisor = Supervisor(
             journal,
             {name: _performer(agent, self.settings) for name, agent in self.agents.items()},
-            limits=Limits(
-                max_rounds=self.settings.max_rounds,
-                model_retries=self.settings.model_retries,
-                first_token_timeout_s=self.settings.first_token_timeout_s,
-                progress_interval_s=self.settings.progress_interval_s,
-                fetch_media_from=frozenset(self.settings.fetch_media_from),
-                most_media_bytes=self.settings.most_upload_bytes,
-            ),
+            limits=_limits(self.settings),
             leasing=Leasing(self.settings.lease_s, self.settings.lease_s / 3),
             disconnect_grace_s=self.settings.disconnect_grace_s,
             perform_with=lambda agent: _performer(agent, self.settings),
@@ -125,6 +120,7 @@ class Bridge:
         cancel = self.settings.on_disconnect == "cancel"
         manners = Manners(legacy_subagents=self.settings.legacy_subagents)
         busy = WhenBusy(self.settings.on_busy, self.settings.queue_limit)
+        self._suggestions = Suggestions(self._supervisor.performers, policy, _limits(self.settings))
         self._desk = Desk(self._supervisor, policy, cancel_when_unread=cancel, manners=manners, when_busy=busy)
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -153,6 +149,7 @@ class Bridge:
         try:
             await self._supervisor.start()
             self._signer = await _signer(self._supervisor.journal, self.settings)
+            self._suggestions.start()
             self._housekeeper.start()
         except BaseException:
             await self._supervisor.stop()
@@ -160,6 +157,7 @@ class Bridge:
 
     async def _stop(self) -> None:
         try:
+            await self._suggestions.stop()
             await self.drain()
             await self._housekeeper.stop()
             await self._supervisor.stop()
@@ -212,12 +210,15 @@ class Bridge:
         agent: str | None = None,
         *,
         connect: bool = False,
+        suggest: bool = False,
         stops_quietly: bool = False,
     ) -> Response:
         """See `Host.answer`."""
         codec, link_of = codec_for(request.headers.getlist("accept")), self.link_of(request)
-        desk = self._desk.telling(codec, link_of, stops_quietly=stops_quietly)
-        accepted = await self._accept(desk, parse(document), agent, principal, connect=connect)
+        desk, run_input = self._desk.telling(codec, link_of, stops_quietly=stops_quietly), parse(document)
+        if suggest or (not connect and await self._is_throw_away(run_input, principal)):
+            return await self._suggest(desk.manners, run_input, agent, principal)
+        accepted = await self._accept(desk, run_input, agent, principal, connect=connect)
         if isinstance(accepted, Told):
             return Response(accepted.frames, headers=stream_headers(codec))
         run_id = accepted.run.run_id
@@ -225,6 +226,24 @@ class Bridge:
         headers = {"x-run-id": run_id, "location": quote(location)}
         keep_alive_s = self.settings.keep_alive_s
         return EventStream(accepted.cursor, accepted.encode, keep_alive_s=keep_alive_s, codec=codec, headers=headers)
+
+    async def _is_throw_away(self, run_input: RunInput, principal: Principal) -> bool:
+        """Whether suggestions are asked for, on a thread that nobody talks in."""
+        if not asks_for_suggestions(run_input):
+            return False
+        return await self.supervisor.session(principal, run_input.thread_id) is None
+
+    async def _suggest(
+        self, manners: Manners, run_input: RunInput, agent: str | None, principal: Principal
+    ) -> Response:
+        async with AsyncExitStack() as stack:
+            name = next(iter(self.agents)) if agent is None else agent
+            accepted = await stack.enter_async_context(self._suggestions.accept(run_input, name, principal, manners))
+            if isinstance(accepted, Told):
+                return Response(accepted.frames, headers=stream_headers(manners.codec))
+            keep_alive_s, codec = self.settings.keep_alive_s, manners.codec
+            stream = EventStream(accepted.cursor, accepted.encode, keep_alive_s=keep_alive_s, codec=codec)
+            return Afterwards(stream, stack.pop_all().aclose)
 
     async def stream(
         self,
@@ -295,6 +314,17 @@ def create_app(
 
 def _journal(url: str, settings: Settings) -> Store:
     return journal_from_url(url, synchronous=settings.synchronous, auto_migrate=settings.auto_migrate)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        max_rounds=settings.max_rounds,
+        model_retries=settings.model_retries,
+        first_token_timeout_s=settings.first_token_timeout_s,
+        progress_interval_s=settings.progress_interval_s,
+        fetch_media_from=frozenset(settings.fetch_media_from),
+        most_media_bytes=settings.most_upload_bytes,
+    )
 
 
 def _retention(settings: Settings) -> RetentionPolicy:

@@ -35,7 +35,7 @@ def runtime_info(performers: Mapping[str, Performer], settings: Settings) -> Jso
         "audioFileTranscriptionEnabled": False,
         "threadEndpoints": _THREADS,
         "singleRoute": {"resourceOperations": True, "threadEndpoints": _THREADS},
-        "suggestions": False,
+        "suggestions": True,
         "a2uiEnabled": False,
         "openGenerativeUIEnabled": False,
         "telemetryDisabled": True,

@@ -17,7 +17,7 @@ from agui_bridge.interrupts import Answerer, resumes
 from agui_bridge.langgraph_pages import styled
 from agui_bridge.links import Links
 from agui_bridge.media_intake import MediaIntake
-from agui_bridge.page_tools import client_tools, doubts
+from agui_bridge.page_tools import client_tools, doubts, tool_choice
 from agui_bridge.prelude import Prelude, prelude
 from agui_bridge.projection import Echo, Projector
 from agui_bridge.reopening import Reopening, at_rest
@@ -121,6 +121,11 @@ class Desk:
         self._cancel_when_unread = cancel_when_unread
         self._manners = manners
 
+    @property
+    def manners(self) -> Manners:
+        """How its pages are told."""
+        return self._manners
+
     def telling(self, codec: Codec, link_of: Links, *, stops_quietly: bool = False) -> Desk:
         """This desk for one page, which is told in this form, and of artifacts with these links."""
         manners = replace(self._manners, codec=codec, link_of=link_of, stops_quietly=stops_quietly)
@@ -151,7 +156,7 @@ class Desk:
             for warning in plan.warnings:
                 log.warning("thread %s: %s", run_input.thread_id, warning)
             if plan.nothing:
-                return Told(_nothing(run_input, self._manners.rendering(run_input)))
+                return Told(nothing(run_input, self._manners.rendering(run_input)))
             await media.keep(plan.facts, principal, thread.thread_id, referred)
             accepted = await self._try(asked, agent_id, principal, session, thread, plan)
             if accepted is not None:
@@ -279,7 +284,7 @@ class Desk:
             session, thread = await self._supervisor.open(principal, run_input.thread_id)
             last = thread.last_run
             if session is None or last is None:
-                return Told(_nothing(run_input, self._manners.rendering(run_input)))
+                return Told(nothing(run_input, self._manners.rendering(run_input)))
             run_input, _ = await self._media().take(run_input, principal, thread.thread_id, strict=False)
             run = await self._supervisor.run(principal, last.run_id)
             if not run.is_over:
@@ -335,11 +340,13 @@ def _request(
         context=run_input.context,
         forwarded_props=run_input.forwarded_props,
         repeatable=resumes(run_input),
+        tool_choice=tool_choice(run_input),
         cancel_when_unread=cancel_when_unread,
     )
 
 
-def _nothing(run_input: RunInput, rendering: Rendering) -> bytes:
+def nothing(run_input: RunInput, rendering: Rendering) -> bytes:
+    """The whole stream of a request with nothing to run and nothing to tell."""
     projector = Projector(_echo(run_input))
     facts: list[e.Event] = [
         e.RunStarted(0, run_input.run_id, "", "", []),

@@ -11,6 +11,7 @@ from typing import cast
 from agui_bridge.run_input import RunInput
 from runtime.canonical import Json, JsonObject
 from runtime.items import ToolSpec
+from runtime.tool_choice import ToolChoice
 from runtime.tools.toolbox import NAME
 
 _SHOWN = 80
@@ -28,6 +29,23 @@ def client_tools(run_input: RunInput) -> list[ToolSpec]:
         if NAME.fullmatch(tool["name"])
     ]
     return list({tool.name: tool for tool in tools}.values())
+
+
+def tool_choice(run_input: RunInput) -> ToolChoice | None:
+    """What `forwardedProps.toolChoice` asks for, in the words of OpenAI's APIs, which is how CopilotKit says it; None
+    if the model may choose."""
+    asked = _members(run_input.forwarded_props).get("toolChoice")
+    if asked == "none" or asked == "required":
+        return ToolChoice(any=asked == "required")
+    members = _members(asked)
+    if members.get("type") != "function":
+        return None
+    name = _members(members.get("function", members)).get("name")
+    return ToolChoice(name) if isinstance(name, str) else None
+
+
+def _members(value: Json) -> JsonObject:
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 def doubts(run_input: RunInput, ours: Collection[str]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from runtime.prompt_media import PromptMedia
 from runtime.samples import Completed, Sample
 from runtime.scope import RunScope
 from runtime.steps import Fail
+from runtime.tool_choice import options_for
 
 log = logging.getLogger("agui_bridge.engine")
 
@@ -52,7 +53,8 @@ class ModelCall:
         scope = self._scope
         if scope.sampling.rounds:  # the prompt is made of facts; those of the first came with the request
             await scope.log.flush()
-        asked = await self._hooks.before_round(scope.sampling.rounds + 1, self._items(), self._options())
+        history = self._items()
+        asked = await self._hooks.before_round(scope.sampling.rounds + 1, history, self._options(history))
         if asked is None:
             return
         items, options = asked
@@ -70,13 +72,15 @@ class ModelCall:
         items = self._scope.thread.items()
         return items if policy is None else list(policy(items))
 
-    def _options(self) -> JsonObject:
+    def _options(self, items: list[Item]) -> JsonObject:
         scope = self._scope
+        first = not scope.sampling.rounds
         return {
             "model": scope.model.name,
             "instructions": instructions(scope.agent.instructions, scope.request.context),
             **(scope.output.options() if scope.output is not None else {}),
             **scope.agent.model_options,
+            **(options_for(scope.request.tool_choice, items, {tool.name for tool in scope.tools}) if first else {}),
         }
 
     # --- attempts -------------------------------------------------------------------------------------------------

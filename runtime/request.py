@@ -14,6 +14,7 @@ from runtime.canonical import Json, JsonObject
 from runtime.events import Event
 from runtime.items import ToolSpec
 from runtime.journal import Idempotency
+from runtime.tool_choice import ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class RunRequest:
     the server's id. A child run has no session; it has a parent, and the root of their tree. `idempotency` is what
     makes the request safe to repeat, if its client_run_id does not. `when_busy` is one of the `BUSY_POLICIES` of
     `journal.inbox`; a request that may wait brings nothing but messages, and at most `queue_limit` wait for a thread.
-    `continues` is a lost run that this one goes on with.
+    `continues` is a lost run that this one goes on with. `tool_choice` says what the first answer to a user has to be.
     """
 
     principal: Principal
@@ -51,3 +52,4 @@ class RunRequest:
     when_busy: str = "reject"
     queue_limit: int | None = None
     continues: str | None = None
+    tool_choice: ToolChoice | None = None

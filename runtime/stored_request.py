@@ -21,6 +21,7 @@ from runtime.items import ToolSpec
 from runtime.journal.inbox import REJECT
 from runtime.request import RunRequest
 from runtime.run import RunRecord
+from runtime.tool_choice import choice_of
 
 
 def stored_request(request: RunRequest) -> bytes:
@@ -37,6 +38,8 @@ def stored_request(request: RunRequest) -> bytes:
         "budget": request.budget.as_payload() if request.budget is not None else None,
         "cancel_when_unread": request.cancel_when_unread,
     }
+    if request.tool_choice is not None:
+        document["tool_choice"] = request.tool_choice.as_payload()
     if request.when_busy != REJECT:
         document |= {"facts": [_fact(event) for event in request.facts], "snapshots": request.snapshots}
     return canonical(document)
@@ -66,6 +69,7 @@ def request_of(run: RunRecord, data: bytes) -> RunRequest:
             root_run_id=None if run.root_run_id == run.run_id else run.root_run_id,
             when_busy=run.when_busy or REJECT,
             continues=run.continues,
+            tool_choice=choice_of(document.get("tool_choice")),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise StoreError(f"The request of run {run.run_id} cannot be read.", code="store_corrupt") from error

@@ -59,6 +59,11 @@ class CopilotKitApi:
         principal = await self._bridge.principal(request)
         return await self._connect(request, principal, request.path_params["agent"], await self._document(request))
 
+    async def suggest(self, request: Request) -> Response:
+        """`POST /agent/{agent}/suggest`: a run that leaves nothing behind. Raises what the desk raises."""
+        principal = await self._bridge.principal(request)
+        return await self._suggest(request, principal, request.path_params["agent"], await self._document(request))
+
     async def stop(self, request: Request) -> Response:
         """`POST /agent/{agent}/stop/{thread}`, `{runId}` or nothing at all. Raises NotFound, MalformedInput."""
         principal = await self._bridge.principal(request)
@@ -91,6 +96,9 @@ class CopilotKitApi:
 
     async def _connect(self, request: Request, principal: Principal, agent_id: str, document: Json) -> Response:
         return await self._bridge.answer(request, document, principal, agent_id, connect=True, stops_quietly=True)
+
+    async def _suggest(self, request: Request, principal: Principal, agent_id: str, document: Json) -> Response:
+        return await self._bridge.answer(request, document, principal, agent_id, suggest=True, stops_quietly=True)
 
     async def _stop(self, principal: Principal, agent_id: str, thread_id: str, document: Json) -> Response:
         supervisor = self._bridge.supervisor
@@ -152,6 +160,10 @@ async def _single_connect(api: CopilotKitApi, request: Request, principal: Princ
     return await api._connect(request, principal, asked.agent_id, asked.body)
 
 
+async def _single_suggest(api: CopilotKitApi, request: Request, principal: Principal, asked: Envelope) -> Response:
+    return await api._suggest(request, principal, asked.agent_id, asked.body)
+
+
 async def _single_stop(api: CopilotKitApi, request: Request, principal: Principal, asked: Envelope) -> Response:
     return await api._stop(principal, asked.agent_id, asked.thread_id, asked.body)
 
@@ -164,6 +176,7 @@ _SINGLE: Final[dict[str, _Single]] = {
     "info": _single_info,
     "agent/run": _single_run,
     "agent/connect": _single_connect,
+    "agent/suggest": _single_suggest,
     "agent/stop": _single_stop,
     "resource/request": _single_resource,
 }
@@ -179,6 +192,7 @@ def copilotkit_routes(bridge: Host, prefix: str) -> list[Route]:
         "/info": {"GET": api.info},
         "/agent/{agent:path}/run": {"POST": api.run},
         "/agent/{agent:path}/connect": {"POST": api.connect},
+        "/agent/{agent:path}/suggest": {"POST": api.suggest},
         "/agent/{agent:path}/stop/{thread:path}": {"POST": api.stop},
     }
     for path, operations in THREADS.items():

@@ -42,6 +42,17 @@ COPILOTKIT: Final[JsonObject] = {
     "/agent/{agent}/connect": under(
         AGENT_NAME, post=agui("copilotkit_connect", "For a CopilotKit page that comes back to its thread.")
     ),
+    "/agent/{agent}/suggest": under(
+        AGENT_NAME,
+        post=operation(
+            "copilotkit_suggest",
+            "What a user might say next: a run that leaves nothing behind, and in which the agent does nothing.",
+            stream("The run as events of AG-UI."),
+            404,
+            409,
+            body="RunAgentInput",
+        ),
+    ),
     "/agent/{agent}/stop/{thread}": {
         "parameters": [AGENT_NAME, _THREAD],
         "post": operation(

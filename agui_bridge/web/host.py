@@ -53,9 +53,11 @@ class Host(Protocol):
         agent: str | None = None,
         *,
         connect: bool = False,
+        suggest: bool = False,
         stops_quietly: bool = False,
     ) -> Response:
-        """Answer a RunAgentInput that was read already; with `connect` for a page that only comes back.
+        """Answer a RunAgentInput that was read already; with `connect` for a page that only comes back, with `suggest`
+        with a run that leaves nothing behind.
 
         With `stops_quietly` clients that say no version are told of a stopped run that it is finished. Raises an
         AguiBridgeError for what is refused.

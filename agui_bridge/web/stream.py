@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -114,6 +114,23 @@ class EventStream(Response):
             pass
         self._gone = True
         self._cursor.close()
+
+
+class Afterwards(Response):
+    """A response with something to be done when it is over, however it ended."""
+
+    def __init__(self, response: Response, work: Callable[[], Awaitable[None]]) -> None:
+        self.status_code = response.status_code
+        self.background = None
+        self.raw_headers = response.raw_headers
+        self._response = response
+        self._work = work
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._response(scope, receive, send)
+        finally:
+            await self._work()
 
 
 async def _poison(send: Send) -> None:

@@ -16,6 +16,7 @@ from runtime.dialects.anthropic_history import History, wire_name
 from runtime.dialects.anthropic_media import has_file
 from runtime.items import Item, ToolSpec
 from runtime.strict_schema import LIMITS, in_words
+from runtime.tool_choice import OPTION, ToolChoice, choice_of
 
 MAX_TOKENS = 32_000
 """How long an answer may be if no option says it; every model since Claude 3.7 can do it."""
@@ -34,6 +35,7 @@ _OWN_OPTIONS = frozenset(
         "cache_ttl",
         "output_config",
         "output_schema",
+        OPTION,
         "replay_reasoning",
         "reasoning_field",
         "think_tags",
@@ -45,12 +47,13 @@ _OWN_OPTIONS = frozenset(
 def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject, provider: str) -> JsonObject:
     """The request for this history, streaming.
 
-    Options of our own, which are not sent: `cache_ttl` (`5m`, the default, or `1h`; null sets no breakpoints),
-    `output_schema` (`{name, schema, strict}`, sent as `output_config.format` if the option `output_config` has none),
-    `betas` (what goes into the header `anthropic-beta`), `replay_reasoning` (`always`, the default; `loop`: within
-    the running tool loop only; `never`) and those of the Chat Completions dialect, which say nothing here. `tools`
-    (the API's own, in its own shape) are added to the declared tools and replace one of the same name. Everything
-    else goes into the request as it is; null takes a member out of it.
+    Options of our own, which are not sent: `choose_tool` (see `tool_choice`; it stands over the option
+    `tool_choice`, and a call that has to be made is made without thinking), `cache_ttl` (`5m`, the default, or
+    `1h`; null sets no breakpoints), `output_schema` (`{name, schema, strict}`, sent as `output_config.format` if
+    the option `output_config` has none), `betas` (what goes into the header `anthropic-beta`), `replay_reasoning`
+    (`always`, the default; `loop`: within the running tool loop only; `never`) and those of the Chat Completions
+    dialect, which say nothing here. `tools` (the API's own, in its own shape) are added to the declared tools and
+    replace one of the same name. Everything else goes into the request as it is; null takes a member out of it.
     """
     history = History(items, provider, str(options.get("replay_reasoning", "always")))
     request: JsonObject = {
@@ -61,6 +64,10 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
         "output_config": _output_config(options),
     }
     request.update({name: value for name, value in options.items() if name not in _OWN_OPTIONS})
+    if (choice := choice_of(options.get(OPTION))) is not None:
+        request["tool_choice"] = _choice(choice)
+        if choice.any or choice.name is not None:
+            request["thinking"] = None  # the API refuses to think before a call that it has to make
     request["max_tokens"] = options.get("max_tokens") or _max_tokens(request)
     if not request["tools"]:
         request.pop("tool_choice", None)
@@ -76,6 +83,12 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
         mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
         _set_breakpoints(request, history.ends[-2:], mark)
     return request
+
+
+def _choice(choice: ToolChoice) -> JsonObject:
+    if choice.name is None:
+        return {"type": "any" if choice.any else "none"}
+    return {"type": "tool", "name": wire_name(choice.name)}
 
 
 def names_of(declared: Collection[str]) -> dict[str, str]:

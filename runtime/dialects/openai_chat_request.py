@@ -13,12 +13,14 @@ from typing import cast
 from runtime.canonical import Json, JsonObject
 from runtime.dialects.history import Pairs, arguments_of, data_url, output_text, said_by_user
 from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec, text_of
+from runtime.tool_choice import OPTION, ToolChoice, choice_of
 
 _OWN_OPTIONS = frozenset(
     {
         "model",
         "instructions",
         "output_schema",
+        OPTION,
         "replay_reasoning",
         "reasoning_field",
         "think_tags",
@@ -40,10 +42,11 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
     """The request for this history, streaming and with usage.
 
     Options of our own, which are not sent: `instructions` (the system message), `output_schema` (`{name, schema,
-    strict}`, sent as the `response_format` if the options have none), `replay_reasoning` (`loop`, the
-    default: reasoning goes back within the running tool loop only; `always`; `never`), `reasoning_field` (where its
-    text goes, `reasoning_content`), and `think_tags` and `starts_in_thinking`, which belong to the dialect itself.
-    Everything else goes into the request as it is; null takes a member out of it.
+    strict}`, sent as the `response_format` if the options have none), `replay_reasoning` (`loop`, the default:
+    reasoning goes back within the running tool loop only; `always`; `never`), `reasoning_field` (where its text
+    goes, `reasoning_content`), `choose_tool` (see `tool_choice`; it stands over the option `tool_choice`), and
+    `think_tags` and `starts_in_thinking`, which belong to the dialect itself. Everything else goes into the request
+    as it is; null takes a member out of it.
     """
     request: JsonObject = {
         "model": options.get("model"),
@@ -53,6 +56,8 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
     if (asked := options.get("output_schema")) is not None:
         request["response_format"] = {"type": "json_schema", "json_schema": asked}
     request.update({name: value for name, value in options.items() if name not in _OWN_OPTIONS})
+    if (choice := choice_of(options.get(OPTION))) is not None:
+        request["tool_choice"] = _choice(choice)
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]
     if not request.get("tools"):
@@ -60,6 +65,12 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
             request.pop(name, None)
     request["stream"] = True
     return {name: value for name, value in request.items() if value is not None}
+
+
+def _choice(choice: ToolChoice) -> Json:
+    if choice.name is None:
+        return "required" if choice.any else "none"
+    return {"type": "function", "function": {"name": choice.name}}
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ from runtime.dialects.history import (
 )
 from runtime.dialects.response_items import APPROVAL
 from runtime.items import Content, FunctionCall, FunctionCallOutput, Item, Message, Reasoning, ToolSpec, text_of
+from runtime.tool_choice import OPTION, ToolChoice, choice_of
 
 ENCRYPTED = "reasoning.encrypted_content"
 
@@ -42,6 +43,7 @@ _OWN_OPTIONS = frozenset(
         "tools",
         "include",
         "output_schema",
+        OPTION,
         "text",
         "replay_reasoning",
         "think_tags",
@@ -74,7 +76,8 @@ _Entry: TypeAlias = "tuple[JsonObject, str | None]"
 def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject, provider: str) -> JsonObject:
     """The request for this history, streaming.
 
-    Options of our own, which are not sent: `output_schema` (`{name, schema, strict}`, sent as `text.format` if the
+    Options of our own, which are not sent: `choose_tool` (see `tool_choice`; it stands over the option
+    `tool_choice`), `output_schema` (`{name, schema, strict}`, sent as `text.format` if the
     option `text` has none), `replay_reasoning` (`always`, the default; `loop`: within the running tool
     loop only; `never`) and those of the Chat Completions dialect, which say nothing here. `tools` (hosted and custom
     ones, in the API's own shape) are added to the declared tools and replace one of the same name; `include` is added
@@ -90,11 +93,19 @@ def encode(items: Sequence[Item], tools: Sequence[ToolSpec], options: JsonObject
         "text": _text(options),
     }
     request.update({name: value for name, value in options.items() if name not in _OWN_OPTIONS})
+    if (choice := choice_of(options.get(OPTION))) is not None:
+        request["tool_choice"] = _choice(choice)
     if not request["tools"]:
         for name in ("tools", *_NEEDS_TOOLS):
             request.pop(name, None)
     request["stream"] = True
     return {name: value for name, value in request.items() if value is not None}
+
+
+def _choice(choice: ToolChoice) -> Json:
+    if choice.name is None:
+        return "required" if choice.any else "none"
+    return {"type": "function", "name": choice.name}
 
 
 def _text(options: JsonObject) -> Json:
