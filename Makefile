@@ -32,7 +32,7 @@ demo: .make/run
 	@$(py) -m agui_bridge.cli demo $(DEMO_ARGS)
 
 page: .make/place
-	@python3 scripts/build_page.py
+	@$(if $(wildcard $(py)),$(py),python3) scripts/build_page.py
 
 test: .make/dev node-modules
 	@$(py) -m pytest -n auto $(PYTEST_ARGS)

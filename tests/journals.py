@@ -10,7 +10,7 @@ from runtime.events import Event, Record
 from runtime.journal import Begun, KeyedRun, Opening, Session, Started
 from runtime.journal.aliases import Alias
 from runtime.journal.artifacts import Artifact
-from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange
+from runtime.journal.catalogue import Owner, Place, RunFilter, SessionChange, SessionFilter, UsedSession
 from runtime.journal.inbox import Part, Starting
 from runtime.journal.interrupts import StoredInterrupt
 from runtime.journal.leases import Lease
@@ -151,6 +151,11 @@ class Double:
 
     async def list_sessions(self, owner: Owner, before: Place | None, limit: int) -> list[Session]:
         return await self.inner.list_sessions(owner, before, limit)
+
+    async def list_used_sessions(
+        self, owner: Owner, wanted: SessionFilter, before: Place | None, limit: int
+    ) -> list[UsedSession]:
+        return await self.inner.list_used_sessions(owner, wanted, before, limit)
 
     async def list_runs(self, owner: Owner, wanted: RunFilter, before: Place | None, limit: int) -> list[RunRecord]:
         return await self.inner.list_runs(owner, wanted, before, limit)
