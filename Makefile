@@ -61,7 +61,7 @@ wheel: .make/dev
 	@ls dist
 
 clean:
-	@rm -rf .venv .make dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache tests/node/node_modules
+	@rm -rf .venv .make dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache tests/node/node_modules demo_client/node_modules agui_bridge/web/static
 	@find agui_bridge runtime tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 node-modules: .make/dev

