@@ -227,6 +227,10 @@ class Bridge:
         keep_alive_s = self.settings.keep_alive_s
         return EventStream(accepted.cursor, accepted.encode, keep_alive_s=keep_alive_s, codec=codec, headers=headers)
 
+    async def stop_suggestions(self, principal: Principal, thread_id: str) -> bool:
+        """See `Host.stop_suggestions`."""
+        return await self._suggestions.cancel(principal, thread_id)
+
     async def _is_throw_away(self, run_input: RunInput, principal: Principal) -> bool:
         """Whether suggestions are asked for, on a thread that nobody talks in."""
         if not asks_for_suggestions(run_input):

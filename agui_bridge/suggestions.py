@@ -17,9 +17,11 @@ from agui_bridge.run_input import RunInput
 from agui_bridge.suggestion_request import in_words, suggesting
 from runtime.authority import Principal
 from runtime.errors import AguiBridgeError, NotFound, ShuttingDown
+from runtime.journal.catalogue import RunFilter
 from runtime.journal.memory import MemoryJournal
 from runtime.limits import Limits
 from runtime.live_runs import Performer
+from runtime.run import ACTIVE
 from runtime.supervisor import Supervisor
 
 log = logging.getLogger("agui_bridge.suggestions")
@@ -75,6 +77,15 @@ class Suggestions:
             yield accepted
         finally:
             await asyncio.shield(self._forget(principal, run_input.thread_id))
+
+    async def cancel(self, principal: Principal, thread_id: str) -> bool:
+        """Stop what the principal has begun on this thread; whether there was anything to stop."""
+        if not self._begun:
+            return False
+        runs = await self._supervisor.runs(principal, RunFilter(thread_id, ACTIVE), None, 1)
+        for run in runs:
+            await self._supervisor.cancel(run.run_id, "user", SETTLE_S)
+        return bool(runs)
 
     async def _begin(self) -> None:
         async with self._life:

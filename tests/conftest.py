@@ -7,7 +7,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.examples import NIGHTLY, profile
 
-pytest_plugins = ["tests.plugin_missing", "tests.official_client", "tests.pooler", "tests.stores"]
+pytest_plugins = [
+    "tests.plugin_missing",
+    "tests.official_client",
+    "tests.copilotkit_page",
+    "tests.pooler",
+    "tests.stores",
+]
 
 settings.register_profile("default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(NIGHTLY, settings.get_profile("default"), max_examples=10_000)

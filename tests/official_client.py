@@ -77,15 +77,15 @@ class Verdict:
         pytest.fail("\n".join(lines), pytrace=False)
 
 
-class _Judge:
-    """The Node process and the thread that hands its answers to whoever asked."""
+class Judge:
+    """A Node process that answers JSON commands, and the thread that hands its answers to whoever asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: str = "judge.mjs") -> None:
         runtime = node()
         if runtime is None:
             raise JudgeFailed("no Node.js found")
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([runtime, "judge.mjs"], cwd=NODE_DIR, stdin=pipe, stdout=pipe, stderr=pipe)
+        self._process = subprocess.Popen([runtime, script], cwd=NODE_DIR, stdin=pipe, stdout=pipe, stderr=pipe)
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._asked: dict[int, Future[dict[str, Any]]] = {}
@@ -157,11 +157,11 @@ class OfficialClient:
 
     def __init__(self, *, timeout_s: float = 30) -> None:
         self._timeout_s = timeout_s
-        self._judge: _Judge | None = None
+        self._judge: Judge | None = None
 
     def start(self) -> Self:
         """Start the judge. Raises JudgeFailed without Node.js."""
-        self._judge = _Judge()
+        self._judge = Judge()
         return self
 
     def close(self) -> None:

@@ -24,7 +24,14 @@ POSTGRES = "AGUI_BRIDGE_TEST_POSTGRES"
 
 NODE_DIR = Path(__file__).parent / "node"
 OLDEST_NODE = 20
-NODE_PACKAGES = ("@ag-ui/client", "@ag-ui/proto", "@copilotkit/aimock", "ag-ui-client-0.0.57", "ag-ui-client-0.0.59")
+NODE_PACKAGES = (
+    "@ag-ui/client",
+    "@ag-ui/proto",
+    "@copilotkit/aimock",
+    "@copilotkit/core",
+    "ag-ui-client-0.0.57",
+    "ag-ui-client-0.0.59",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ def _pgbouncer_missing() -> str | None:
 TOOLS = {
     tool.name: tool
     for tool in (
-        Tool("node", "make node-modules", _node_missing, frozenset({"official_client"})),
+        Tool("node", "make node-modules", _node_missing, frozenset({"official_client", "copilotkit"})),
         Tool("postgres", f"apt-get install postgresql, or set {POSTGRES}", _postgres_missing),
         Tool("pg_ctl", "apt-get install postgresql", _pg_ctl_missing),
         Tool("pgbouncer", "apt-get install pgbouncer", _pgbouncer_missing),

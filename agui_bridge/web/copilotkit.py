@@ -107,6 +107,8 @@ class CopilotKitApi:
         if not is_id(thread_id):
             raise NotFound
         run_id = stop_scope(document)
+        if await self._bridge.stop_suggestions(principal, thread_id):
+            return json_response({"stopped": True})
         session = await supervisor.sessions.find(principal, thread_id, "cancel")
         if run_id is None:
             runs = await supervisor.runs(principal, RunFilter(session.session_id, ACTIVE), None, _AT_ONCE)

@@ -64,6 +64,10 @@ class Host(Protocol):
         """
         ...
 
+    async def stop_suggestions(self, principal: Principal, thread_id: str) -> bool:
+        """Stop the run on this thread that leaves nothing behind; False if there is none."""
+        ...
+
     async def handle(self, request: Request, agent: str | None = None, *, connect: bool = False) -> Response:
         """Answer a POST of RunAgentInput; with `connect` for a page that only comes back."""
         ...

@@ -51,6 +51,13 @@ def left(served: Served) -> list[Any]:
     return [*store._runs, *store._records, *store._sessions, *store._threads, *store._contents]
 
 
+def told(served: Served) -> list[Any]:
+    """The facts of the suggestions at work."""
+    store = served.bridge._suggestions._supervisor.journal
+    assert isinstance(store, MemoryJournal)
+    return [each.event for records in store._records.values() for each in records]
+
+
 def suggested(answer: Answer) -> str:
     page = Page()
     page.apply(legal(answer).events)
@@ -173,6 +180,18 @@ async def test_a_page_that_goes_away_ends_it_and_nothing_is_left():
             assert left(served)
         await until(lambda: not left(served))
         assert model.closed == 1
+
+
+async def test_a_page_of_the_single_endpoint_stops_it_by_its_thread():
+    model = ScriptedProvider([s.TextDelta("Half "), asyncio.Event()])
+    async with serving(Agent("a", model=model)) as served:
+        page = asyncio.create_task(served.run(envelope("agent/run", wish(), agentId="a"), path="/copilotkit"))
+        await until(lambda: "Half" in str(told(served)))
+        stop = envelope("agent/stop", {"runId": "s-run"}, agentId="a", threadId="s1")
+        assert (await served.run(stop, path="/copilotkit")).document == {"stopped": True}
+        assert legal(await page).types[-1] == "RUN_FINISHED"
+        await until(lambda: not left(served))
+        assert refused(await served.run(stop, path="/copilotkit")) == (404, "not_found")
 
 
 async def test_suggestions_beside_a_run_do_not_wait_for_it():
