@@ -51,12 +51,14 @@ if TYPE_CHECKING:
         Respond,
         RunEnd,
         StopRun,
+        Untitled,
         after_round,
         after_tool,
         before_round,
         before_tool,
         on_interrupt,
         on_run_end,
+        session_title,
     )
     from runtime.items import FunctionCall, FunctionCallOutput, Message
     from runtime.models import Model
@@ -100,6 +102,7 @@ _PLACES = {
     "LangGraphExecutor": "runtime.executors.langgraph",
     "RunContext": "runtime.executors.context",
     "RunEnd": "runtime.hooks",
+    "Untitled": "runtime.hooks",
     "Settings": "agui_bridge.settings",
     "State": "runtime.executors.words",
     "StopRun": "runtime.hooks",
@@ -119,6 +122,7 @@ _PLACES = {
     "keep_last_turns": "runtime.history_policy",
     "on_interrupt": "runtime.hooks",
     "on_run_end": "runtime.hooks",
+    "session_title": "runtime.hooks",
     "read_file_tool": "runtime.tools.files",
     "token_budget": "runtime.history_policy",
     "tool": "runtime.tools.toolbox",
@@ -170,6 +174,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolResult",
+    "Untitled",
     "__version__",
     "after_round",
     "after_tool",
@@ -180,6 +185,7 @@ __all__ = [
     "on_interrupt",
     "on_run_end",
     "read_file_tool",
+    "session_title",
     "token_budget",
     "tool",
 ]

@@ -29,6 +29,7 @@ from agui_bridge.run_input import RunInput, parse
 from agui_bridge.settings import Settings
 from agui_bridge.suggestion_request import asks_for_suggestions
 from agui_bridge.suggestions import Suggestions
+from agui_bridge.web import inspector
 from agui_bridge.web.app import build_app
 from agui_bridge.web.guard import answered, read_json
 from agui_bridge.web.page import Page
@@ -185,6 +186,8 @@ class Bridge:
         """The app with all routes; served by itself it starts and stops the bridge."""
         app = build_app(self, agent_path=self._agent_path, loopback=self._loopback, page=self._page)
         app.state.bridge = self
+        if self.settings.inspector:
+            inspector.mount(app, self.agents, self._agent_path)
         return app
 
     async def handle(self, request: Request, agent: str | None = None, *, connect: bool = False) -> Response:

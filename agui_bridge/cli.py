@@ -93,7 +93,7 @@ def serve(target: str | None, **given: Any) -> None:
 @_serving
 def demo(**given: Any) -> None:
     """Serve the demo agent: offline and deterministic unless --model says otherwise."""
-    _serve(_demo, _settings(**given), lambda url: click.echo(_HINT.format(url=url)))
+    _serve(_demo, _settings(inspector=True, **given), lambda url: click.echo(_HINT.format(url=url)))
 
 
 @main.command()

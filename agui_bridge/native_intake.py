@@ -25,8 +25,9 @@ from runtime.journal.inbox import BUSY_POLICIES, REJECT
 from runtime.pause import standing
 from runtime.request import RunRequest
 from runtime.thread import Thread
+from runtime.titles import LONGEST
 
-MAX_TITLE: Final = 200
+MAX_TITLE: Final = LONGEST
 """How many characters a title may have."""
 
 MAX_KEY: Final = 255

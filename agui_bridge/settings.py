@@ -153,6 +153,9 @@ class Settings(BaseSettings):
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",
         description="Where CopilotKit's runtime protocol is spoken, for a page's `runtimeUrl`; empty: nowhere.",
     )
+    inspector: bool = Field(
+        False, description="Whether the AG-UI Inspector, a page for developers, is served at `/inspector`."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
 
     @property

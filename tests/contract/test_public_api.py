@@ -127,6 +127,7 @@ def test_the_arguments_of_the_two_doors_are_these():
         "authenticate",
         "agent_path",
         "loopback",
+        "page",
     ]
     assert list(signature(agui_bridge.Bridge.handle).parameters) == ["self", "request", "agent", "connect"]
     assert list(signature(agui_bridge.Bridge.stream).parameters) == [

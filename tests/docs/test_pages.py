@@ -35,6 +35,7 @@ PATHS = {
     "health",
     "ready",
     "openapi",
+    "inspector",
     "tokens",
     "fail",
     "script",
