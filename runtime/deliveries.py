@@ -1,16 +1,17 @@
 """Deliveries: somebody outside is told that a run is over, or asks something, even if this process dies before.
 
-The hooks `on_run_end` and `on_interrupt` are called from the journal, when everything that they tell of is committed:
-at once by the process in which the run ended, else by whichever finds the delivery due. They are called at least once.
-One that fails is called again later, and with it the others of its run, so each call has an id that stays the same.
+The hooks `on_run_end`, `on_interrupt` and `session_title` are called from the journal, when everything that they tell
+of is committed: at once by the process in which the run ended, else by whichever finds the delivery due. They are
+called at least once. One that fails is called again later, and with it the others of its run, so each call has an id
+that stays the same.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import fields
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
@@ -18,9 +19,12 @@ from runtime import events as e
 from runtime.agent import Agent
 from runtime.errors import AguiBridgeError
 from runtime.hook_runner import awaited, called
-from runtime.hooks import ON_INTERRUPT, ON_RUN_END, Hook, InterruptOpen, RunEnd
+from runtime.hooks import ON_INTERRUPT, ON_RUN_END, OUTSIDE, SESSION_TITLE, Hook, InterruptOpen, RunEnd, Untitled
+from runtime.journal.catalogue import Owner, SessionChange
 from runtime.journal.store import Store
 from runtime.run import RunRecord
+from runtime.thread import Thread
+from runtime.titles import LONGEST, one_line
 from runtime.tools.threads import ThreadLimiter
 
 log = logging.getLogger("agui_bridge.deliveries")
@@ -40,19 +44,21 @@ STOP_GRACE_S: Final = 0.5
 
 class Deliverer:
     """Delivers for one process. `agents` are those that are known here, by id; `threads` is where synchronous hooks
-    run."""
+    run, `thread_of` reads all that is committed of a thread."""
 
     def __init__(
         self,
         store: Store,
         agents: Callable[[], dict[str, Agent]],
         threads: Callable[[], ThreadLimiter],
+        thread_of: Callable[[str], Awaitable[Thread]],
         *,
         hook_s: float = HOOK_S,
     ) -> None:
         self._store = store
         self._agents = agents
         self._threads = threads
+        self._thread_of = thread_of
         self._hook_s = hook_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -109,9 +115,32 @@ class Deliverer:
         [record] = await self._store.read(run.run_id, run.last_seq - 1, 1)
         if record.event is None:
             return True
-        return all([await self._call(run, hook, occasion) for hook, occasion in _calls(run, record.event, agent)])
+        told = [(await self._call(run, hook, occasion)).came_off for hook, occasion in _calls(run, record.event, agent)]
+        return all([*told, await self._title(run, agent)])
 
-    async def _call(self, run: RunRecord, hook: Hook, occasion: InterruptOpen | RunEnd) -> bool:
+    async def _title(self, run: RunRecord, agent: Agent) -> bool:
+        """Ask for the title of the run's session, if it has none; whether that came off."""
+        hooks, session_id = agent.hooks_at[SESSION_TITLE], run.session_id
+        if not hooks or session_id is None:
+            return True
+        session = await self._store.find_session(run.tenant_id, run.owner_id, session_id)
+        if session is None or session.hidden_at is not None or session.title is not None:
+            return True
+        thread = await self._thread_of(run.thread_id)
+        untitled = Untitled(f"{run.run_id}:title", run, tuple(thread.items()))
+        for hook in hooks:
+            answer = await self._call(run, hook, untitled)
+            if not answer.came_off:
+                return False
+            if isinstance(answer.value, str) and (title := one_line(answer.value, LONGEST)):
+                change = SessionChange(title=title, retitle=True, if_untitled=True)
+                await self._store.change_session(Owner(run.tenant_id, run.owner_id), session_id, change)
+                return True
+            if answer.value is not None:
+                log.warning("hook %s answered with %r, which is no title", hook.name, type(answer.value).__name__)
+        return True
+
+    async def _call(self, run: RunRecord, hook: Hook, occasion: InterruptOpen | RunEnd | Untitled) -> _Answer:
         name, threads, work = f"hook:{hook.name}", self._threads(), partial(hook.function, occasion)
         job: asyncio.Future[Any] = (
             asyncio.create_task(awaited(work), name=name)
@@ -125,14 +154,23 @@ class Deliverer:
                 await threads.let_go(job, run.run_id, name, STOP_GRACE_S)
         if not job.done() or job.cancelled():
             log.warning("hook %s did not end within %g s (run %s)", hook.name, self._hook_s, run.run_id)
-            return False
+            return _Answer(came_off=False)
         if (error := job.exception()) is not None:
             log.warning("hook %s failed (run %s)", hook.name, run.run_id, exc_info=error)
-        return error is None
+            return _Answer(came_off=False)
+        return _Answer(came_off=True, value=job.result())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What became of a call."""
+
+    came_off: bool
+    value: object = None
 
 
 def _has_any(agent: Agent) -> bool:
-    return bool(agent.hooks_at[ON_INTERRUPT] or agent.hooks_at[ON_RUN_END])
+    return any(agent.hooks_at[point] for point in OUTSIDE)
 
 
 def _calls(run: RunRecord, terminal: e.Event, agent: Agent) -> Iterator[tuple[Hook, InterruptOpen | RunEnd]]:

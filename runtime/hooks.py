@@ -11,8 +11,8 @@ each sees what those before it made of the case, and what a hook decided is a fa
 | `before_tool` | `Deny`, `Answer`, `ChangeArguments`, `StopRun` |
 | `after_tool` | `ReplaceResult`, `StopRun` |
 
-Two more stand outside of the loop and decide nothing: `on_interrupt` and `on_run_end` are told of what is committed, at
-least once, whatever becomes of the process (see `deliveries`).
+Three more stand outside of the loop, and are told of what is committed at least once, whatever becomes of the process
+(see `deliveries`): `on_interrupt` and `on_run_end` decide nothing, `session_title` answers with a title.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ AFTER_TOOL = "after_tool"
 
 ON_INTERRUPT = "on_interrupt"
 ON_RUN_END = "on_run_end"
-OUTSIDE = (ON_INTERRUPT, ON_RUN_END)
+SESSION_TITLE = "session_title"
+OUTSIDE = (ON_INTERRUPT, ON_RUN_END, SESSION_TITLE)
 """The points outside of the loop."""
 
 FACT = "agui-bridge.hook"
@@ -136,6 +137,16 @@ class RunEnd:
     terminal: e.Event
 
 
+@dataclass(frozen=True, slots=True)
+class Untitled:
+    """A run of a session without a title is over. `history` is what its thread holds now, as a model is shown it.
+    `delivery_id` is the same whenever this is told."""
+
+    delivery_id: str
+    run: RunRecord
+    history: Sequence[Item]
+
+
 # --- what it may decide -------------------------------------------------------------------------------------------
 
 
@@ -208,7 +219,7 @@ class StopRun:
 
 
 Decision: TypeAlias = ChangeRequest | Respond | Deny | Answer | ChangeArguments | ReplaceResult | StopRun
-Occasion: TypeAlias = BeforeRound | AfterRound | BeforeTool | AfterTool | InterruptOpen | RunEnd
+Occasion: TypeAlias = BeforeRound | AfterRound | BeforeTool | AfterTool | InterruptOpen | RunEnd | Untitled
 
 DECISIONS: dict[str, tuple[type[Decision], ...]] = {
     BEFORE_ROUND: (ChangeRequest, Respond, StopRun),
@@ -304,6 +315,12 @@ def on_interrupt(function: Callable[[InterruptOpen], Awaitable[None] | None]) ->
 def on_run_end(function: Callable[[RunEnd], Awaitable[None] | None]) -> Hook:
     """Tell this function, sync or async, of the end of each run of the agent, however it ended."""
     return _hook(ON_RUN_END, function)
+
+
+def session_title(function: Callable[[Untitled], Awaitable[str | None] | str | None]) -> Hook:
+    """Ask this function, sync or async, for the title of a session at the end of each of its runs, until it has one;
+    None if it knows none yet."""
+    return _hook(SESSION_TITLE, function)
 
 
 def delivers(agent_snapshot: JsonObject) -> bool:

@@ -158,7 +158,7 @@ class Supervisor:
             instance_id=self.instance_id,
             lease_s=self._leasing.lease_s,
         )
-        self._deliverer = Deliverer(store, self.nursery.agents, lambda: self.live.tool_threads)
+        self._deliverer = Deliverer(store, self.nursery.agents, lambda: self.live.tool_threads, self._folds.committed)
         self.live.on_over = self._deliverer.look
         self._heartbeat = Heartbeat(
             store,

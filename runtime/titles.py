@@ -9,6 +9,9 @@ from runtime import events as e
 from runtime.canonical import Json, clean_text
 from runtime.items import text_of
 
+LONGEST: Final = 200
+"""How many characters any title may have."""
+
 MOST: Final = 80
 """How many characters such a title has at most."""
 

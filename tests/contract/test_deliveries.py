@@ -10,7 +10,9 @@ import pytest
 from runtime import events as e
 from runtime import samples as s
 from runtime.errors import ProviderError
-from runtime.hooks import InterruptOpen, RunEnd, on_interrupt, on_run_end
+from runtime.hooks import InterruptOpen, RunEnd, Untitled, on_interrupt, on_run_end, session_title
+from runtime.items import Message
+from runtime.journal.catalogue import Owner, SessionChange
 from runtime.journal.memory import MemoryJournal
 from runtime.supervisor import Leasing
 from runtime.testing import ManualClock, calls, says
@@ -70,6 +72,74 @@ async def test_a_hook_is_told_what_is_asked_once_and_not_again_by_later_runs():
         await until(lambda: len(diary.ends) == 2)
     [told] = diary.asked
     assert (told.asked, told.delivery_id) == (interrupt, f"{told.run.run_id}:{interrupt.interrupt_id}")
+
+
+# --- titles -------------------------------------------------------------------------------------------------------
+
+
+async def called_by(journal: MemoryJournal) -> str | None:
+    """What the one session is called."""
+    [session] = journal._sessions.values()
+    return session.title
+
+
+async def test_a_session_without_a_title_gets_the_one_that_its_hook_knows():
+    journal, asked = MemoryJournal(), list[Untitled]()
+
+    @session_title
+    async def about(told: Untitled) -> str | None:
+        asked.append(told)
+        return None if len(asked) < 2 else "  About\n tea "
+
+    async with workshop(says("One"), says("Two"), says("Three"), journal=journal, hooks=[about]) as shop:
+        for number, text in enumerate(("Tea?", "And then?", "Well?"), 1):
+            await shop.run(text)
+            await until(lambda: not journal._deliveries)
+            assert await called_by(journal) == (None if number < 2 else "About tea")
+    assert [told.delivery_id for told in asked] == [f"{told.run.run_id}:title" for told in asked]
+    said = [[item.content for item in told.history if isinstance(item, Message)] for told in asked]
+    assert said == [["Tea?", "One"], ["Tea?", "One", "And then?", "Two"]]
+
+
+async def test_a_title_that_its_owner_gives_meanwhile_stands():
+    journal, go_on = MemoryJournal(), asyncio.Event()
+
+    @session_title
+    async def slow(told: Untitled) -> str:
+        await go_on.wait()
+        return "Mine"
+
+    async with workshop(says("One"), journal=journal, hooks=[slow]) as shop:
+        await shop.run("Tea?")
+        [session] = journal._sessions.values()
+        change = SessionChange(title="Theirs", retitle=True)
+        await journal.change_session(Owner(session.tenant_id, session.owner_id), session.session_id, change)
+        go_on.set()
+        await until(lambda: not journal._deliveries)
+        assert await called_by(journal) == "Theirs"
+
+
+async def test_a_title_hook_that_fails_is_asked_again_and_nonsense_is_no_title():
+    journal = MemoryJournal(clock=(clock := ManualClock()).now)
+    answers: list[Any] = [RuntimeError("away"), 7]
+
+    @session_title
+    def about(told: Untitled) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    leasing = Leasing(lease_s=15, heartbeat_s=0.01)
+    async with workshop(says("One"), journal=journal, hooks=[about], leasing=leasing) as shop:
+        await shop.run("Tea?")
+        await until(lambda: len(answers) == 1 and not shop.supervisor._deliverer._tasks)
+        clock.advance(60)
+        await until(lambda: not journal._deliveries)
+        assert (answers, await called_by(journal)) == ([], None)
+
+
+# --- what is told late --------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_is_over_at_once_is_told_of():
