@@ -39,7 +39,7 @@ from runtime.items import FunctionCallOutput, Item, Message
 from runtime.prompt_media import PromptMedia
 from runtime.scope import RunScope
 from runtime.shared_state import SharedState
-from runtime.state_delta import PatchConflict, change, merge
+from runtime.state_delta import PatchConflict, changes
 from runtime.state_type import StateMisfit
 from runtime.steps import Fail, Stop, Suspend
 
@@ -217,17 +217,14 @@ class _Performance:
             after = self._context.shared_state.settled()
         except (StateMisfit, RecursionError) as error:
             raise ExecutorError("What the agent made of the state is no JSON, or does not fit its type.") from error
-        if after is not self._before:
-            self._change_to(after)
+        self._change_to(after)
 
     def _change_to(self, after: Json) -> None:
-        now = self._scope.thread.state
         try:
-            fact = change(now, merge(self._before, now, after))
+            facts = changes(self._scope.thread.state, self._before, after)
         except (PatchConflict, RecursionError) as error:
             raise ExecutorError("What the agent made of the state does not fit into it.") from error
-        if fact is not None:
-            self._scope.log.emit([fact])
+        self._scope.log.emit(facts)
         self._before = after
 
 

@@ -32,12 +32,12 @@ class RunContext:
     """One round of a run.
 
     `items` is the history that a model would be shown, `round` counts from 1. `tools` are the agent's and the page's,
-    `client_tools` the names of those that the page performs. `answers` are those to the
-    interrupts that were raised since the user last said something, by their keys. `remembered` is what it has told last
-    as `Remember` on this branch of the history, and `news` what has come since: messages of users by their ids, and
-    outputs of calls that it made and did not perform itself. `open_calls` are the ids that it gave to calls of its own
-    to which it has told no result yet. `context` is what the page tells of
-    itself (`{description, value}`); `forwarded_props`, `deps` and `principal` are as in `ToolContext`.
+    `client_tools` the names of those that the page performs. `answers` are those to the interrupts that were raised
+    since the user last said something, by their keys. `remembered` is what it has told last as `Remember` on this
+    branch of the history, and `news` what has come since: messages of users by their ids, and outputs of calls that it
+    made and did not perform itself. `open_calls` are the ids that it gave to calls of its own to which it has told no
+    result yet. `context` is what the page tells of itself (`{description, value}`); `forwarded_props`, `deps` and
+    `principal` are as in `ToolContext`.
     """
 
     run: RunRecord
